@@ -1,0 +1,63 @@
+"""What a run trains on, selects on and is tested on, whatever it was read from."""
+
+from dataclasses import dataclass, field
+
+import torch
+
+from meada.errors import MeadaError
+from meada.types import Images8, Labels
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Labelled images in 8 bits, all of one size."""
+
+    images: Images8
+    labels: Labels
+    domains: Labels | None = None  # which of ``Task.sources`` each comes from
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def first(self, n: int) -> "Samples":
+        return self[torch.arange(min(n, len(self)))]
+
+    def __getitem__(self, index: Labels) -> "Samples":
+        domains = None if self.domains is None else self.domains[index]
+        return Samples(self.images[index], self.labels[index], domains)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One source to learn from, a held-out part of it, and domains never seen in training."""
+
+    classes: tuple[str, ...]
+    train: Samples
+    validation: Samples
+    targets: dict[str, Samples]
+    sources: tuple[str, ...]
+    provenance: dict[str, str] = field(default_factory=dict)  # domain -> what was read, for records
+
+    def __post_init__(self) -> None:
+        for name, part in self.parts().items():
+            check(name, part, len(self.classes))
+
+    def parts(self) -> dict[str, Samples]:
+        return {"train": self.train, "validation": self.validation, **self.targets}
+
+
+def check(name: str, samples: Samples, classes: int) -> None:
+    """Refuse what no run could use, in a sentence that names the domain."""
+    if len(samples) == 0:
+        raise MeadaError(f"domain '{name}' is empty: at least one labelled image is needed")
+    if samples.images.ndim != 4 or len(samples.images) != len(samples.labels):
+        raise MeadaError(
+            f"domain '{name}' has images of shape {tuple(samples.images.shape)} for "
+            f"{len(samples.labels)} labels: (N, C, H, W) with N labels is needed"
+        )
+    low, high = int(samples.labels.min()), int(samples.labels.max())
+    if low < 0 or high >= classes:
+        raise MeadaError(
+            f"domain '{name}' has labels from {low} to {high}: "
+            f"with {classes} classes they run from 0 to {classes - 1}"
+        )

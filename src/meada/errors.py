@@ -1,0 +1,25 @@
+"""What goes wrong because of what was asked: one sentence for the user, exit code 2, no traceback."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class MeadaError(Exception):
+    """Bad input. The message names the file or key, what is wrong and what would be right."""
+
+
+class NonFiniteError(MeadaError):
+    """The ascent left the numbers: a loss or a gradient became infinite or NaN."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The rest of a sentence about an unknown name: the closest known one, or all of them.
+
+    >>> nearest("bta", ["beta", "gamma"])
+    "did you mean 'beta'?"
+    >>> nearest("zzz", ["beta", "gamma"])
+    'known: beta, gamma'
+    """
+    names = sorted(known)
+    close = get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"did you mean '{close[0]}'?" if close else f"known: {', '.join(names)}"

@@ -1,0 +1,22 @@
+"""Shapes spoken of everywhere. B: batch, K: classes, D: embedding width, S: posterior draws."""
+
+from typing import NamedTuple
+
+from jaxtyping import Float, Int, UInt8
+from torch import Tensor
+
+Images = Float[Tensor, "B C H W"]  # pixels in [0, 1]
+Images8 = UInt8[Tensor, "B C H W"]  # the same in 8 bits, 0..255
+Labels = Int[Tensor, " B"]
+Logits = Float[Tensor, "B K"]
+Embedding = Float[Tensor, "B D"]
+PerSample = Float[Tensor, " B"]
+Scalar = Float[Tensor, ""]
+
+
+class Batch(NamedTuple):
+    """What one minimisation step sees."""
+
+    x: Images
+    y: Labels
+    domain: Labels | None = None  # which source each sample comes from; few methods look at it
