@@ -1,4 +1,4 @@
-"""What goes wrong because of what was asked: one sentence for the user, exit code 2, no traceback."""
+"""What goes wrong because of what was asked: one sentence, exit code 2, no traceback."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches

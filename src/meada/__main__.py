@@ -1,0 +1,5 @@
+"""``python -m meada``, also under ``torchrun``."""
+
+from meada.cli.main import main
+
+main()

@@ -1,0 +1,125 @@
+"""Algorithm 1 of Zhao et al. (2020), for any method: min, max, min, max, ..., min to the end."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from meada.errors import MeadaError
+from meada.methods.method import Context, Method
+from meada.minimise import Training, minimise
+from meada.optimise import Descent
+from meada.pool import Pool
+from meada.settings import Settings
+from meada.streams import key, stream
+
+
+class Plan(Settings):
+    """How long each phase lasts; the defaults are the digits experiment's.
+
+    In epochs, ``min_steps`` and ``total_steps`` count passes over the pool as it then is.
+    """
+
+    rounds: int = Field(3, ge=0)  # the paper's K
+    min_steps: int = Field(100, ge=0)  # the paper's T_min
+    total_steps: int = Field(10_000, ge=0)  # the paper's T
+    batch_size: int = Field(32, ge=1)
+    unit: Literal["steps", "epochs"] = "steps"
+
+    def model_post_init(self, _: object) -> None:
+        if self.rounds * self.min_steps > self.total_steps:
+            raise MeadaError(
+                f"plan: {self.rounds} rounds of {self.min_steps} {self.unit} do not fit in "
+                f"total_steps={self.total_steps}"
+            )
+
+    def in_steps(self, n: int, growth: Callable[[int, int], int]) -> tuple[list[int], int]:
+        """The step at which each round comes, and the step at which the run ends.
+
+        >>> Plan(rounds=2, min_steps=100, total_steps=1000).in_steps(50, lambda n, k: n)
+        ([100, 200], 1000)
+        >>> plan = Plan(rounds=1, min_steps=2, total_steps=5, batch_size=10, unit="epochs")
+        >>> plan.in_steps(100, lambda n, k: n * 2**k)  # 2 passes of 10 batches, 3 of 20
+        ([20], 80)
+        """
+        each = [1] * (self.rounds + 1)
+        if self.unit == "epochs":
+            each = [-(-growth(n, k) // self.batch_size) for k in range(self.rounds + 1)]
+        ends = [self.min_steps * sum(each[: k + 1]) for k in range(self.rounds)]
+        rest = (self.total_steps - self.rounds * self.min_steps) * each[-1]
+        return ends, (ends[-1] if ends else 0) + rest
+
+
+def nothing(*_: object) -> None:
+    """Nobody is listening."""
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who is told of progress, and may save it."""
+
+    stepped: Callable[[Training, Tensor], None] = nothing  # after a minimisation step: its loss
+    ascending: Callable[[Training], None] = nothing  # before a maximisation round
+    climbed: Callable[[int, int], None] = nothing  # within it: samples done, of how many
+    grown: Callable[[Training, Pool], None] = nothing  # after it
+
+
+def begin(
+    net: nn.Module,
+    pool: Pool,
+    method: Method,
+    descent: Descent,
+    *,
+    seed: int = 0,
+    embedding: str | None = None,
+) -> Training:
+    """Step 0: the network, its optimiser, and whatever the method brings of its own."""
+    context = Context(
+        seed=seed, generator=stream(seed, "parts"), embedding=embedding, pool_size=len(pool)
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(key(seed, "parts"))
+        parts = method.build(net, pool.batch(torch.arange(min(2, len(pool)))), context)
+    return Training(net, descent.build(net.parameters()), parts)
+
+
+def train(
+    training: Training,
+    pool: Pool,
+    method: Method,
+    plan: Plan,
+    descent: Descent,
+    *,
+    seed: int = 0,
+    embedding: str | None = None,
+    watch: Watch | None = None,
+) -> None:
+    """From wherever ``training`` stands to the end of the plan."""
+    watch = watch or Watch()
+    ends, total = plan.in_steps(len(pool.blocks[0].labels), method.growth)
+    context = Context(
+        seed=seed, total_steps=total, embedding=embedding, parts=training.parts, tell=watch.climbed
+    )
+
+    def fit(until: int) -> None:
+        for loss in minimise(
+            training, pool, method.loss, descent, context, until=until, batch_size=plan.batch_size
+        ):
+            watch.stepped(training, loss)
+
+    with torch.random.fork_rng():  # the caller's own stream is left alone
+        for k in range(training.round, plan.rounds):
+            fit(until=ends[k])
+            watch.ascending(training)
+            torch.manual_seed(key(seed, "ascent", k))
+            method.grow(training.net, pool, replace(
+                context, generator=stream(seed, "grow", k), step=training.step, round=k,
+                pool_size=len(pool),
+            ))  # fmt: skip
+            training.round = k + 1
+            training.turn_page()
+            watch.grown(training, pool)
+        fit(until=total)

@@ -1,0 +1,47 @@
+"""``meada evaluate``: a finished run's model on any domain that its data set has."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
+    on: Annotated[
+        list[str] | None, typer.Option(help="Domains; all that the recipe names by default.")
+    ] = None,
+    rule: Annotated[
+        str, typer.Option(help="Whose model: last, source_val, crafted or oracle.")
+    ] = "last",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Score a finished run's model.
+
+    Example: meada evaluate runs/meada-3 --on svhn --json
+    """
+    from meada.datasets import DATASETS
+    from meada.errors import MeadaError, nearest
+    from meada.evaluation import evaluate as score
+    from meada.evaluation.selection import RULES
+    from meada.folder import RunFolder
+    from meada.recipe import make
+    from meada.reports.table import print_scores
+    from meada.run import load_model
+
+    if rule not in RULES:
+        raise MeadaError(f"unknown rule '{rule}': " + nearest(rule, RULES))
+    folder = RunFolder(run)
+    task = make("data", folder.load_recipe().data, DATASETS)
+    domains = {"source": task.validation, **task.targets}
+    for name in on or []:
+        if name not in domains:
+            raise MeadaError(f"unknown domain '{name}': " + nearest(name, domains))
+    net = load_model(folder, len(task.classes), rule)
+    chosen = {name: domains[name] for name in on or task.targets}
+    scores = score(net, {name: (s.images, s.labels) for name, s in chosen.items()})
+    if as_json:
+        typer.echo(json.dumps(scores))
+    else:
+        print_scores(scores, title=f"{run} ({rule})")

@@ -1,0 +1,38 @@
+"""``meada train``: one run from a recipe."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def train(
+    recipe: Annotated[str, typer.Argument(help="A recipe's name (meada list) or a TOML file.")],
+    out: Annotated[Path, typer.Option(help="The run's folder.")],
+    seed: Annotated[int | None, typer.Option(help="Seed; the recipe's own by default.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Change a key: --set plan.rounds=2.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Carry on a run that stopped.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Train what a recipe says.
+
+    Example: meada train digits/meada --seed 3 --out runs/meada-3
+    """
+    from meada.cli.progress import progress
+    from meada.recipe import load_recipe
+    from meada.reports.table import print_record
+    from meada.run import run
+
+    values = {} if seed is None else {"seed": seed}
+    resolved = load_recipe(recipe, set_, **values)
+    try:
+        with progress(resolved.name, quiet=quiet) as tell:
+            record = run(resolved, out, resume=resume, tell=tell)
+    except KeyboardInterrupt:
+        again = f"meada train {recipe} --out {out} --resume (and the same --seed and --set)"
+        typer.echo(f"meada: stopped; the last checkpoint is kept. Go on with: {again}", err=True)
+        raise typer.Exit(130) from None
+    if not quiet:
+        print_record(record, out)

@@ -1,0 +1,30 @@
+"""Seconds by phase."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Clock:
+    """Where the time of a run went; ``seconds`` may be carried over from an earlier process."""
+
+    def __init__(self, seconds: dict[str, float] | None = None) -> None:
+        self.seconds = {"minimise": 0.0, "maximise": 0.0, "evaluate": 0.0, **(seconds or {})}
+        self._phase, self._since = "minimise", time.perf_counter()
+
+    def switch(self, phase: str) -> float:
+        """Begin another phase; gives back how long the last one took."""
+        now = time.perf_counter()
+        took = now - self._since
+        self.seconds[self._phase] += took
+        self._phase, self._since = phase, now
+        return took
+
+    @contextmanager
+    def during(self, phase: str) -> Iterator[None]:
+        before = self._phase
+        self.switch(phase)
+        try:
+            yield
+        finally:
+            self.switch(before)

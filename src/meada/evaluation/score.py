@@ -1,0 +1,64 @@
+"""How well a network does on each domain: accuracy, and whether its confidence can be believed."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from meada.errors import MeadaError
+from meada.evaluation.calibration import brier, expected_calibration_error, negative_log_likelihood
+from meada.networks.classifier import bare
+from meada.networks.rest import at_rest
+from meada.pool import as_float
+from meada.types import Labels, Logits
+
+Scores = dict[str, float | int]
+
+
+def predict(net: nn.Module, images: Tensor, *, batch_size: int = 256) -> Logits:
+    """Logits of all images, in eval mode; the network is left as it was."""
+    net = bare(net)
+    device = next((p.device for p in net.parameters()), torch.device("cpu"))
+    with at_rest(net), torch.inference_mode():
+        pieces = [net(as_float(x).to(device)).cpu() for x in images.split(batch_size)]
+    return torch.cat(pieces)
+
+
+def score(logits: Logits, labels: Labels) -> Scores:
+    """Accuracy in per cent; ECE, NLL (nats) and Brier score as they are defined.
+
+    >>> score(torch.tensor([[9.0, 0.0], [9.0, 0.0]]), torch.tensor([0, 1]))["accuracy"]
+    50.0
+    """
+    right = (logits.argmax(-1) == labels).double().mean()
+    return {
+        "accuracy": 100 * float(right),
+        "n": len(labels),
+        "ece": expected_calibration_error(logits, labels),
+        "nll": negative_log_likelihood(logits, labels),
+        "brier": brier(logits, labels),
+    }
+
+
+def evaluate(
+    net: nn.Module, domains: Mapping[str, tuple[Tensor, Labels]], *, batch_size: int = 256
+) -> dict[str, Scores]:
+    """``{name: (images, labels)}`` to ``{name: {"accuracy", "n", "ece", "nll", "brier"}}``.
+
+    Images are floats in [0, 1] or 8 bits.
+    """
+    results = {}
+    for name, (images, labels) in domains.items():
+        if len(labels) == 0 or len(images) != len(labels):
+            raise MeadaError(
+                f"domain '{name}' has {len(images)} images and {len(labels)} labels: "
+                "as many of one as of the other, and at least one, are needed"
+            )
+        logits = predict(net, images, batch_size=batch_size)
+        if int(labels.max()) >= logits.shape[1] or int(labels.min()) < 0:
+            raise MeadaError(
+                f"domain '{name}' has labels from {int(labels.min())} to {int(labels.max())}: "
+                f"the network knows the classes 0 to {logits.shape[1] - 1}"
+            )
+        results[name] = score(logits, labels)
+    return results

@@ -1,0 +1,129 @@
+"""A run's folder: what is in it, who may write to it, and what is refused."""
+
+import fcntl
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from meada.errors import MeadaError
+from meada.files import write_text
+from meada.recipe import Recipe, from_toml, to_toml
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    path: Path
+
+    @property
+    def recipe(self) -> Path:
+        return self.path / "recipe.toml"
+
+    @property
+    def record(self) -> Path:
+        return self.path / "record.json"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "log.jsonl"
+
+    @property
+    def model(self) -> Path:
+        return self.path / "model.safetensors"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / "checkpoint.pt"
+
+    @property
+    def gallery(self) -> Path:
+        return self.path / "gallery.safetensors"
+
+    @property
+    def pool(self) -> Path:
+        return self.path / "pool"
+
+    def candidate(self, step: int) -> Path:
+        return self.path / "candidates" / f"step-{step:07d}.safetensors"
+
+    def selected(self, rule: str) -> Path:
+        return self.model if rule == "last" else self.path / "selected" / f"{rule}.safetensors"
+
+    @property
+    def finished(self) -> bool:
+        return self.record.exists()
+
+    def begin(self, recipe: Recipe) -> None:
+        """A new run: the folder must be new or empty."""
+        if self.recipe.exists():
+            raise MeadaError(
+                f"{self.path} already holds a run: --resume carries it on, a new --out begins anew"
+            )
+        if self.path.exists() and not self.path.is_dir():
+            raise MeadaError(f"{self.path} is a file: --out needs a folder")
+        if self.path.exists() and any(p.name != ".lock" for p in self.path.iterdir()):
+            raise MeadaError(f"{self.path} is not empty and holds no run: --out needs a new folder")
+        write_text(self.recipe, to_toml(recipe))
+
+    def carry_on(self, recipe: Recipe) -> None:
+        """A run that was begun: with the same recipe."""
+        if not self.recipe.exists():
+            raise MeadaError(f"{self.path} holds no run to resume: recipe.toml is not there")
+        held = from_toml(self.recipe)
+        if held != recipe:
+            raise MeadaError(
+                f"{self.recipe} differs from the recipe that was asked for in "
+                f"{_difference(held.model_dump(), recipe.model_dump())}: "
+                "resume with the same settings, or begin anew with another --out"
+            )
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """One process at a time; the system lets go of it when the process ends in any way."""
+        if self.path.exists() and not self.path.is_dir():
+            raise MeadaError(f"{self.path} is a file: --out needs a folder")
+        self.path.mkdir(parents=True, exist_ok=True)
+        with open(self.path / ".lock", "w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise MeadaError(f"{self.path}: another process is training there") from None
+            yield
+
+    def write_log(self, line: dict[str, Any]) -> None:
+        with open(self.log, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def rewind_log(self, step: int) -> None:
+        """Forget what came after ``step``: it is about to happen again."""
+        if not self.log.exists():
+            return
+        lines = self.log.read_text(encoding="utf-8").splitlines(keepends=True)
+        kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
+        write_text(self.log, "".join(kept))
+
+    def load_recipe(self) -> Recipe:
+        if not self.recipe.exists():
+            raise MeadaError(f"{self.path} holds no run: recipe.toml is not there")
+        return from_toml(self.recipe)
+
+    def load_record(self) -> dict[str, Any]:
+        try:
+            return json.loads(self.record.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise MeadaError(f"{self.path} holds no finished run: no record.json") from None
+        except ValueError as error:
+            raise MeadaError(f"{self.record} is not JSON: {error}") from None
+
+
+def _difference(a: dict[str, Any], b: dict[str, Any], path: str = "") -> str:
+    """The first key at which two tables part, with both values."""
+    for name in sorted(a.keys() | b.keys()):
+        if a.get(name) == b.get(name):
+            continue
+        if isinstance(a.get(name), dict) and isinstance(b.get(name), dict):
+            return _difference(a[name], b[name], f"{path}{name}.")
+        return f"{path}{name} ({a.get(name)!r} there, {b.get(name)!r} asked for)"
+    return "nothing"

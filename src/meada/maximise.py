@@ -1,0 +1,106 @@
+"""Maximisation phase: turn each sample into a harder one."""
+
+from collections.abc import Collection
+
+import torch
+from torch import Tensor, nn
+
+from meada.errors import MeadaError, NonFiniteError
+from meada.networks.classifier import Forward, bare, watching
+from meada.networks.rest import at_rest
+from meada.objective import Objective
+from meada.types import Images, Labels
+
+
+def perturb(
+    net: nn.Module,
+    x: Images,
+    y: Labels,
+    *,
+    beta: float,
+    gamma: float,
+    step_size: float | Tensor,
+    steps: int,
+    embedding: str | None = None,
+    block: int | None = None,
+    stochastic: Collection[str] = (),
+) -> Images:
+    r"""T_max steps of :math:`x \leftarrow x + \eta \nabla_x \{CE + \beta h - \gamma c\}`.
+
+    The objective is summed, not averaged, over the batch: a sample's path does not depend on which
+    others share its batch. At the end pixels are clamped to [0, 1]. The network is left as it was:
+    weights, gradients, buffers, modes.
+
+    Args:
+        net: any module from images in [0, 1] to logits; normalisation is one of its layers.
+        step_size: the paper's eta, a number or one number a channel.
+        embedding: the submodule whose output is z; by default the input of the last ``nn.Linear``.
+        block: climb at most so many samples at once; the same blocks give the same bits.
+        stochastic: submodules that stay in training mode, such as MC-dropout.
+
+    >>> net = nn.Sequential(nn.Flatten(), nn.Linear(4, 2))
+    >>> x, y = torch.full((1, 1, 2, 2), 0.5), torch.tensor([0])
+    >>> harder = perturb(net, x, y, beta=0.0, gamma=0.0, step_size=0.1, steps=1)
+    >>> bool(net(harder)[0, 0] < net(x)[0, 0])  # the right class lost ground
+    True
+    """
+    _check(x, y, steps)
+    net, size = bare(net), block or max(len(x), 1)
+    objective = Objective(beta=beta, gamma=gamma)
+    eta = _per_channel(step_size, x)
+    # Leaves no_grad and inference_mode of the caller behind: the ascent needs a graph.
+    with torch.inference_mode(False), torch.enable_grad():
+        with at_rest(net, stochastic), watching(net, embedding) as forward:
+            climbed = [
+                ascend(forward, x0, y0, objective, eta, steps)
+                for x0, y0 in zip(x.detach().split(size), y.split(size), strict=True)
+            ]
+        return torch.cat(climbed)
+
+
+def ascend(
+    forward: Forward, x0: Images, y: Labels, objective: Objective, eta: Tensor, steps: int
+) -> Images:
+    """The inner loop of Algorithm 1 for one block of samples."""
+    x = x0.clone()
+    faults: list[Tensor] = []  # read once, after the loop: no synchronisation inside it
+    for step in range(steps):
+        x = x.detach().requires_grad_()
+        logits, z = forward(x)
+        if step == 0:
+            z0 = z.detach()  # the first forward pass is the clean one
+        values = objective(logits, z, z0, y)
+        (gradient,) = torch.autograd.grad(values.sum(), x)
+        faults.append(~(values.isfinite() & gradient.flatten(1).sum(1).isfinite()).detach())
+        x = x + eta * gradient
+    _refuse(faults, len(x0))
+    return x.detach().clamp(0, 1)
+
+
+def _per_channel(step_size: float | Tensor, x: Images) -> Tensor:
+    """As a tensor that broadcasts over (B, C, H, W); one number a channel becomes (C, 1, 1)."""
+    eta = torch.as_tensor(step_size, dtype=x.dtype, device=x.device)
+    return eta.view(-1, 1, 1) if eta.ndim == 1 else eta
+
+
+def _check(x: Images, y: Labels, steps: int) -> None:
+    if not x.is_floating_point():
+        raise MeadaError(f"images are {x.dtype}: floats in [0, 1] are needed (divide by 255)")
+    if len(x) != len(y):
+        raise MeadaError(f"{len(x)} images but {len(y)} labels: one label an image is needed")
+    if steps < 0:
+        raise MeadaError(f"steps is {steps}: zero or more are needed")
+
+
+def _refuse(faults: list[Tensor], n: int) -> None:
+    """An error that names the first step at which a sample left the finite numbers."""
+    if not faults:
+        return
+    counts = torch.stack(faults).sum(1)
+    bad = counts.nonzero()
+    if len(bad):
+        step = int(bad[0])
+        raise NonFiniteError(
+            f"step {step + 1} of {len(faults)}: the loss or gradient of {int(counts[step])} of {n} "
+            "samples is not finite; lower step_size, beta or gamma, or look at the weights"
+        )

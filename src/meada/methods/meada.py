@@ -1,0 +1,121 @@
+"""ADA (Volpi et al., 2018) and ME-ADA (Zhao et al., 2020): grow the pool with harder copies."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Literal
+
+import torch
+from torch import nn
+
+from meada.errors import MeadaError, NonFiniteError
+from meada.maximise import perturb
+from meada.methods.method import Context, Method
+from meada.pool import Pool
+from meada.types import Images, Labels
+from meada.units import Units, per_sample
+
+Rule = Literal["pool", "latest", "source"]
+
+
+def meada(
+    *,
+    beta: float = 10.0,
+    gamma: float = 1 / 1024,  # the paper's 1.0 on digits: its cost is a mean over 1024 coordinates
+    step_size: float = 1 / 32,  # the paper's eta of 1.0 on digits: a step on the mean of 32 losses
+    steps: int = 15,
+    units: Units = "sample",
+    units_batch: int = 32,
+    grow: Rule = "pool",
+    block: int = 128,
+) -> Method:
+    """Algorithm 1.
+
+    Args:
+        beta: weight of the prediction's entropy; 0 is ADA.
+        gamma: weight of the transport cost.
+        step_size: the paper's eta.
+        steps: the paper's T_max.
+        units: ``sample`` as :func:`meada.perturb` takes them, or ``official``, the published
+            code's (see :mod:`meada.units`) for batches of ``units_batch``.
+        grow: which samples a round perturbs: all of the pool, the latest block, or the source.
+        block: samples climbed at once; fixed, so that a run is the same to the bit.
+    """
+    if grow not in GROWTH:
+        raise MeadaError(f"grow is '{grow}': 'pool', 'latest' or 'source' is needed")
+    if steps < 0 or block < 1 or units_batch < 1:
+        raise MeadaError(
+            f"steps={steps}, block={block}, units_batch={units_batch}: "
+            "steps from 0 up and the other two from 1 up are needed"
+        )
+
+    def ascent(net: nn.Module, x: Images, context: Context) -> Callable[..., Images]:
+        eta, weight = per_sample(
+            units,
+            net,
+            x,
+            step_size=step_size,
+            gamma=gamma,
+            batch=units_batch,
+            embedding=context.embedding,
+        )
+        return partial(
+            perturb, beta=beta, gamma=weight, step_size=eta, steps=steps,
+            embedding=context.embedding,
+        )  # fmt: skip
+
+    return Method(
+        grow=partial(harden, ascent=ascent, parents=PARENTS[grow], block=block),
+        growth=GROWTH[grow],
+    )
+
+
+ada = partial(meada, beta=0.0)
+
+
+def harden(
+    net: nn.Module,
+    pool: Pool,
+    context: Context,
+    *,
+    ascent: Callable[..., Callable[..., Images]],
+    parents: Callable[[Pool], Labels],
+    block: int,
+) -> None:
+    """Append to the pool a harder copy of each parent, block by block."""
+    chosen = parents(pool)
+    growth = pool.grow(chosen, origin=f"seed {context.seed}, step {context.step}")
+    device = next(net.parameters()).device
+    climb = ascent(net, pool.images(chosen[:1]).to(device), context)
+    for index in chosen.split(block)[growth.done // block :]:
+        batch = pool.batch(index)
+        try:
+            harder = climb(net, batch.x.to(device), batch.y.to(device))
+        except NonFiniteError as error:
+            raise NonFiniteError(f"round {context.round + 1}, {error}") from None
+        growth.write(harder)
+        context.tell(growth.done, len(chosen))
+    growth.close()
+
+
+def _everyone(pool: Pool) -> Labels:
+    return torch.arange(len(pool))
+
+
+def _latest(pool: Pool) -> Labels:
+    return torch.arange(len(pool) - len(pool.blocks[-1].labels), len(pool))
+
+
+def _source(pool: Pool) -> Labels:
+    return torch.arange(len(pool.blocks[0].labels))
+
+
+PARENTS: dict[str, Callable[[Pool], Labels]] = {
+    "pool": _everyone,  # Algorithm 1: every sample of D, so D doubles
+    "latest": _latest,  # the paper's equation for X_i^k: N new ones from the round before
+    "source": _source,  # N new ones from the source each time
+}
+GROWTH: dict[str, Callable[[int, int], int]] = {
+    "pool": lambda n, rounds: n * 2**rounds,
+    "latest": lambda n, rounds: n * (1 + rounds),
+    "source": lambda n, rounds: n * (1 + rounds),
+}

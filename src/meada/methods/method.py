@@ -1,0 +1,74 @@
+"""What sets one way of training apart from another: a few slots, each with a neutral default."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.optim import Optimizer
+
+from meada.pool import Pool
+from meada.types import Batch, Scalar
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Modules and optimisers of a method's own: trained, moved, saved and resumed with the network.
+
+    Each step, the loss is differentiated once and every optimiser here steps beside the network's.
+    """
+
+    modules: nn.ModuleDict = field(default_factory=nn.ModuleDict)
+    optimisers: dict[str, Optimizer] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """What a method may need and must not reach for globally."""
+
+    generator: torch.Generator = field(default_factory=torch.Generator)  # of this step or round
+    seed: int = 0
+    step: int = 0  # minimisation steps done
+    total_steps: int = 1
+    batch_index: int = 0  # of this batch in its pass over the pool
+    batches: int = 1  # in this pass
+    pool_size: int = 0
+    round: int = 0  # maximisation rounds done
+    embedding: str | None = None  # the submodule whose output is z
+    parts: Parts = field(default_factory=Parts)
+    tell: Callable[[int, int], None] = lambda done, total: None  # progress of a round
+
+
+Loss = Callable[[nn.Module, Batch, Context], Scalar]
+Grow = Callable[[nn.Module, Pool, Context], None]
+Build = Callable[[nn.Module, Batch, Context], Parts]
+Adapt = Callable[[nn.Module], nn.Module]
+
+
+def risk(net: nn.Module, batch: Batch, context: Context) -> Scalar:
+    """Cross-entropy, averaged over the batch."""
+    return cross_entropy(net(batch.x), batch.y)
+
+
+def keep(net: nn.Module, pool: Pool, context: Context) -> None:
+    """Grow nothing."""
+
+
+def no_parts(net: nn.Module, example: Batch, context: Context) -> Parts:
+    return Parts()
+
+
+def unchanged(net: nn.Module) -> nn.Module:
+    return net
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """``Method()`` is ERM."""
+
+    loss: Loss = risk  # minimisation phase: what the optimiser descends
+    grow: Grow = keep  # maximisation phase: what each round adds to the pool
+    build: Build = no_parts  # modules and optimisers of its own
+    adapt: Adapt = unchanged  # the network it trains in place of the one it is given
+    growth: Callable[[int, int], int] = lambda n, rounds: n  # pool size after so many rounds

@@ -1,0 +1,113 @@
+"""Minimisation phase: fit the network to the pool."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from meada.errors import NonFiniteError
+from meada.methods.method import Context, Loss, Parts
+from meada.optimise import Descent
+from meada.pool import Pool
+from meada.streams import key, stream
+from meada.types import Batch, Labels
+
+
+@dataclass
+class Training:
+    """All that changes while Algorithm 1 runs: what a checkpoint holds."""
+
+    net: nn.Module
+    optimiser: Optimizer
+    parts: Parts = field(default_factory=Parts)
+    step: int = 0  # minimisation steps done
+    round: int = 0  # maximisation rounds done
+    epoch: int = 0  # passes over the pool begun
+    position: int = 0  # batches taken from this pass
+
+    @property
+    def optimisers(self) -> list[Optimizer]:
+        return [self.optimiser, *self.parts.optimisers.values()]
+
+    def turn_page(self) -> None:
+        """A new pass over the pool, also when the pool has grown in the middle of one."""
+        self.epoch, self.position = self.epoch + 1, 0
+
+
+def minimise(
+    training: Training,
+    pool: Pool,
+    loss: Loss,
+    descent: Descent,
+    context: Context,
+    *,
+    until: int,
+    batch_size: int,
+) -> Iterator[Tensor]:
+    """Descend until ``training.step`` is ``until``; yields the loss after each step.
+
+    Every random number is keyed by seed and step, so a resumed run draws what it would have drawn.
+    """
+    net = training.net
+    device = next(net.parameters()).device
+    for index in draws(training, pool, context.seed, until=until, batch_size=batch_size):
+        net.train()
+        torch.manual_seed(key(context.seed, "network", training.step))  # dropout and its like
+        here = replace(
+            context,
+            generator=stream(context.seed, "loss", training.step),
+            step=training.step,
+            batch_index=training.position,
+            batches=-(-len(pool) // batch_size),
+            pool_size=len(pool),
+            round=training.round,
+        )
+        value = descend(training, loss, _move(pool.batch(index), device), here, descent)
+        training.step += 1
+        training.position += 1
+        yield value
+
+
+def descend(
+    training: Training, loss: Loss, batch: Batch, context: Context, descent: Descent
+) -> Tensor:
+    """One step of every optimiser on one loss."""
+    for group in training.optimiser.param_groups:
+        group["lr"] = descent.rate(context.step, context.total_steps)
+    for optimiser in training.optimisers:
+        optimiser.zero_grad()
+    value = loss(training.net, batch, context)
+    value.backward()
+    for optimiser in training.optimisers:
+        optimiser.step()
+    return value.detach()
+
+
+def draws(
+    training: Training, pool: Pool, seed: int, *, until: int, batch_size: int
+) -> Iterator[Labels]:
+    """Uniformly from D, in passes without replacement; the last batch of a pass may be smaller."""
+    while training.step < until:
+        if training.position * batch_size >= len(pool):
+            training.turn_page()
+        order = torch.randperm(len(pool), generator=stream(seed, "order", training.epoch))
+        for index in order.split(batch_size)[training.position :]:
+            if training.step == until:
+                return
+            yield index
+
+
+def refuse_non_finite(value: float, step: int) -> None:
+    if not torch.isfinite(torch.tensor(value)):
+        raise NonFiniteError(
+            f"step {step} of the minimisation phase: the loss is {value}; lower the learning rate"
+        )
+
+
+def _move(batch: Batch, device: torch.device) -> Batch:
+    domain = None if batch.domain is None else batch.domain.to(device, non_blocking=True)
+    return Batch(
+        batch.x.to(device, non_blocking=True), batch.y.to(device, non_blocking=True), domain
+    )

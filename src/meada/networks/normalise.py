@@ -1,0 +1,61 @@
+"""Normalisation as the first layer, so that the ascent climbs on pixels in [0, 1]."""
+
+from collections.abc import Sequence
+from math import inf
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from meada.errors import MeadaError
+from meada.types import Images
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+CIFAR_MEAN = (
+    0.5,
+    0.5,
+    0.5,
+)  # of the published code: [0, 1] to [-1, 1], not the set's own statistics
+CIFAR_STD = (0.5, 0.5, 0.5)
+
+
+class Normalise(nn.Module):
+    r"""Pixels to :math:`(x - \mu) / \sigma`, channel by channel; a number serves all channels.
+
+    >>> Normalise(0.5, 0.5)(torch.tensor([0.0, 0.5, 1.0]).reshape(1, 3, 1, 1)).flatten()
+    tensor([-1.,  0.,  1.])
+    """
+
+    mean: Float[Tensor, "C 1 1"]
+    std: Float[Tensor, "C 1 1"]
+
+    def __init__(self, mean: float | Sequence[float], std: float | Sequence[float]) -> None:
+        super().__init__()
+        mu = [float(m) for m in ([mean] if isinstance(mean, int | float) else mean)]
+        sigma = [float(s) for s in ([std] if isinstance(std, int | float) else std)]
+        if not mu or not sigma or len({1, len(mu), len(sigma)}) > 2:
+            raise MeadaError(
+                f"{len(mu)} means and {len(sigma)} standard deviations to normalise with: "
+                "give one of each for every channel, or one number for all"
+            )
+        if not all(0 < s < inf for s in sigma):
+            raise MeadaError(
+                f"a standard deviation to divide by is above zero and finite, not {std}"
+            )
+        # Given by the constructor, so left out of the state dict: its names stay torchvision's.
+        self.register_buffer("mean", torch.tensor(mu).reshape(-1, 1, 1), persistent=False)
+        self.register_buffer("std", torch.tensor(sigma).reshape(-1, 1, 1), persistent=False)
+
+    @property
+    def sigma(self) -> Float[Tensor, "C 1 1"]:
+        """A gradient step of 1 in normalised space is one of ``sigma**2`` on pixels."""
+        return self.std
+
+    def forward(self, x: Images) -> Images:
+        channels = max(len(self.mean), len(self.std))
+        if channels not in (1, x.shape[1]):  # one grey channel would broadcast to three, unnoticed
+            raise MeadaError(
+                f"the network takes images of {channels} channels and was given {x.shape[1]}"
+            )
+        return (x - self.mean) / self.std

@@ -1,0 +1,29 @@
+"""What the maximisation phase climbs: CE + beta * h - gamma * c, one value a sample."""
+
+from dataclasses import dataclass
+
+from torch.nn.functional import cross_entropy
+
+from meada.entropy import softmax_entropy
+from meada.transport import semantic_cost
+from meada.types import Embedding, Labels, Logits, PerSample
+
+
+@dataclass(frozen=True, kw_only=True)
+class Objective:
+    """The robust surrogate of Proposition 2. ``beta=0`` is ADA; ``beta>0`` is ME-ADA.
+
+    >>> import torch
+    >>> z = torch.zeros(1, 4)
+    >>> Objective(beta=1.0, gamma=1.0)(torch.zeros(1, 10), z, z, torch.tensor([3]))  # 2 log 10
+    tensor([4.6052])
+    """
+
+    beta: float
+    gamma: float
+
+    def __call__(self, logits: Logits, z: Embedding, z0: Embedding, y: Labels) -> PerSample:
+        ce = cross_entropy(logits, y, reduction="none")
+        h = softmax_entropy(logits)
+        c = semantic_cost(z, z0)
+        return ce + self.beta * h - self.gamma * c

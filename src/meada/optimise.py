@@ -1,0 +1,46 @@
+"""How the minimisation phase descends: an optimiser, and a learning rate for each step."""
+
+import math
+from collections.abc import Iterable
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch.optim import Optimizer
+
+from meada.settings import Settings
+
+
+class Descent(Settings):
+    """alpha and what goes with it. ``weight_decay`` stands for I(X;Z) in this phase (section 3):
+
+    plain L2, added to the gradient, not decoupled.
+    """
+
+    name: Literal["adam", "sgd"] = "adam"
+    lr: float = Field(1e-4, gt=0)  # the paper's alpha
+    weight_decay: float = Field(0.0, ge=0)
+    momentum: float = Field(0.0, ge=0, lt=1)  # SGD only
+    nesterov: bool = False  # SGD only
+    schedule: Literal["constant", "cosine"] = "constant"
+
+    def build(self, weights: Iterable[torch.nn.Parameter]) -> Optimizer:
+        if self.name == "adam":
+            return torch.optim.Adam(weights, lr=self.lr, weight_decay=self.weight_decay)
+        return torch.optim.SGD(
+            weights,
+            lr=self.lr,
+            momentum=self.momentum,
+            nesterov=self.nesterov,
+            weight_decay=self.weight_decay,
+        )
+
+    def rate(self, step: int, total_steps: int) -> float:
+        """The learning rate of a step, counted from 0.
+
+        >>> [round(Descent(lr=0.1, schedule="cosine").rate(t, 4), 4) for t in (0, 2, 4)]
+        [0.1, 0.05, 0.0]
+        """
+        if self.schedule == "constant":
+            return self.lr
+        return self.lr * (1 + math.cos(math.pi * step / total_steps)) / 2

@@ -1,0 +1,1 @@
+"""Reads records on disk only: tables, curves, pictures, pages."""

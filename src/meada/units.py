@@ -1,0 +1,57 @@
+"""Units: from the published code's batch means in normalised space to one value a sample in pixels.
+
+The published code averages its losses over a batch of B, its cost over the D coordinates of z, and
+climbs (x - mean) / sigma. A step of lr_max there is, in pixels and per sample,
+``eta = lr_max / B * sigma**2`` (sigma once for the gradient and once for the way back), and its
+gamma is ``gamma / D`` here. Beta is the same in both. (Its ``eta`` is the paper's beta.)
+"""
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from meada.errors import MeadaError
+from meada.networks.classifier import embedding_width
+from meada.networks.normalise import Normalise
+from meada.networks.rest import at_rest
+from meada.types import Images
+
+Units = Literal["sample", "official"]
+
+
+def per_sample(
+    units: Units,
+    net: nn.Module,
+    x: Images,
+    *,
+    step_size: float,
+    gamma: float,
+    batch: int,
+    embedding: str | None = None,
+) -> tuple[float | Tensor, float]:
+    """``(step_size, gamma)`` as :func:`meada.perturb` takes them.
+
+    >>> from meada.networks.lenet import lenet
+    >>> x = torch.rand(1, 3, 32, 32)
+    >>> eta, gamma = per_sample("official", lenet(), x, step_size=1.0, gamma=1.0, batch=32)
+    >>> float(eta) * 32, gamma * 1024
+    (1.0, 1.0)
+    """
+    if units == "sample":
+        return step_size, gamma
+    if units != "official":
+        raise MeadaError(f"units is '{units}': 'sample' or 'official' is needed")
+    with at_rest(net):
+        width = embedding_width(net, x[:1], embedding)
+    return step_size / batch * sigma(net) ** 2, gamma / width
+
+
+def sigma(net: nn.Module) -> Tensor:
+    """Standard deviation of the network's normalisation layer, a channel; 1 where it has none."""
+    layers = [module for module in net.modules() if isinstance(module, Normalise)]
+    if len(layers) > 1:
+        raise MeadaError(
+            f"the network has {len(layers)} normalisation layers: official units need one at most"
+        )
+    return layers[0].std.flatten() if layers else torch.ones(1)
