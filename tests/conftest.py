@@ -1,12 +1,15 @@
 """Float64, one seed and one tiny network with closed-form gradients, for every test."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
+
+sys.path.insert(0, str(Path(__file__).parent))  # tests_tiny, for tests that start processes
 
 
 @pytest.fixture(autouse=True)

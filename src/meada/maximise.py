@@ -14,8 +14,8 @@ from meada.types import Images, Labels
 
 def perturb(
     net: nn.Module,
-    x: Images,
-    y: Labels,
+    x: Tensor,
+    y: Tensor,
     *,
     beta: float,
     gamma: float,
@@ -69,6 +69,7 @@ def ascend(
         logits, z = forward(x)
         if step == 0:
             z0 = z.detach()  # the first forward pass is the clean one
+            _check_labels(y, classes=logits.shape[1])
         values = objective(logits, z, z0, y)
         (gradient,) = torch.autograd.grad(values.sum(), x)
         faults.append(~(values.isfinite() & gradient.flatten(1).sum(1).isfinite()).detach())
@@ -83,13 +84,23 @@ def _per_channel(step_size: float | Tensor, x: Images) -> Tensor:
     return eta.view(-1, 1, 1) if eta.ndim == 1 else eta
 
 
-def _check(x: Images, y: Labels, steps: int) -> None:
+def _check(x: Tensor, y: Tensor, steps: int) -> None:
     if not x.is_floating_point():
         raise MeadaError(f"images are {x.dtype}: floats in [0, 1] are needed (divide by 255)")
+    if x.ndim != 4:
+        raise MeadaError(f"images have shape {tuple(x.shape)}: (N, C, H, W) is needed")
     if len(x) != len(y):
         raise MeadaError(f"{len(x)} images but {len(y)} labels: one label an image is needed")
     if steps < 0:
         raise MeadaError(f"steps is {steps}: zero or more are needed")
+
+
+def _check_labels(y: Labels, classes: int) -> None:
+    if len(y) and not 0 <= int(y.min()) <= int(y.max()) < classes:
+        raise MeadaError(
+            f"labels from {int(y.min())} to {int(y.max())}: "
+            f"the network knows the classes 0 to {classes - 1}"
+        )
 
 
 def _refuse(faults: list[Tensor], n: int) -> None:

@@ -47,8 +47,8 @@ class Pool:
     def __init__(
         self,
         images: Tensor,
-        labels: Labels,
-        domains: Labels | None = None,
+        labels: Tensor,
+        domains: Tensor | None = None,
         *,
         store: Store = "float32",
         folder: Path | None = None,
@@ -210,7 +210,7 @@ def _save_array(path: Path, values: Tensor) -> None:
     write_bytes(path, buffer.getvalue())
 
 
-def _check(images: Tensor, labels: Labels) -> None:
+def _check(images: Tensor, labels: Tensor) -> None:
     if images.ndim != 4 or len(images) != len(labels):
         raise MeadaError(
             f"images of shape {tuple(images.shape)} for {len(labels)} labels: "

@@ -13,11 +13,30 @@ from meada.algorithm import Plan
 from meada.datasets import DATASETS
 from meada.errors import MeadaError, nearest
 from meada.methods import METHODS
-from meada.networks import NETWORKS
+from meada.networks.lookup import network
 from meada.optimise import Descent
-from meada.settings import Settings, explain
+from meada.settings import BadSetting, Settings, explain
 
 SHIPPED = Path(__file__).parent / "recipes"
+
+
+Find = Callable[[str], Callable[..., Any]]
+
+
+def _among(kind: str, known: Mapping[str, Callable[..., Any]]) -> Find:
+    def find(name: str) -> Callable[..., Any]:
+        if name not in known:
+            raise MeadaError(f"unknown {kind} '{name}': " + nearest(name, known))
+        return known[name]
+
+    return find
+
+
+FIND: dict[str, Find] = {
+    "data": _among("data set", DATASETS),
+    "network": network,
+    "method": _among("method", METHODS),
+}
 
 
 class PoolSettings(Settings):
@@ -52,6 +71,14 @@ class Recipe(Settings):
     checkpoint_seconds: float = Field(60.0, ge=0)
 
 
+SECTIONS: dict[str, type[Settings]] = {
+    "plan": Plan,
+    "descent": Descent,
+    "pool": PoolSettings,
+    "evaluation": EvaluationSettings,
+}
+
+
 def recipe_names() -> list[str]:
     paths = sorted(SHIPPED.rglob("*.toml"))
     return [str(p.relative_to(SHIPPED).with_suffix("")) for p in paths if p.name[0] != "_"]
@@ -69,17 +96,19 @@ def load_recipe(name: str, changes: list[str] | None = None, **values: Any) -> R
 def resolve(table: Mapping[str, Any]) -> Recipe:
     """Checked whole, every default written out."""
     filled = dict(table)
-    for kind, known in (("data", DATASETS), ("network", NETWORKS), ("method", METHODS)):
-        filled[kind] = _arguments(kind, filled.get(kind), known)
+    for kind, find in FIND.items():
+        filled[kind] = _arguments(kind, filled.get(kind), find)
+    for section, settings in SECTIONS.items():
+        filled[section] = _section(section, settings, filled.get(section, {}))
     recipe = Recipe(**filled)
-    make("method", recipe.method, METHODS)  # a method checks its own numbers: now, not in round 1
+    make("method", recipe.method)  # a method checks its own numbers: now, not in round 1
     return recipe
 
 
-def make(kind: str, table: Mapping[str, Any], known: Mapping[str, Callable[..., Any]]) -> Any:
+def make(kind: str, table: Mapping[str, Any], **more: Any) -> Any:
     """What ``table`` names, called with the arguments that it holds."""
     arguments = dict(table)
-    return known[arguments.pop("name")](**arguments)
+    return FIND[kind](arguments.pop("name"))(**arguments, **more)
 
 
 def to_toml(recipe: Recipe) -> str:
@@ -142,19 +171,28 @@ def _set(table: dict[str, Any], change: str) -> None:
     table[last] = value
 
 
-def _arguments(kind: str, table: Any, known: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
+def _arguments(kind: str, table: Any, find: Find) -> dict[str, Any]:
     """The table with every default of the named function written out."""
     if not isinstance(table, dict) or not isinstance(table.get("name"), str):
-        raise MeadaError(f"key '{kind}.name' is missing: " + nearest("", known))
+        raise MeadaError(f"key '{kind}.name' is missing: a recipe names its {kind}")
     name = table["name"]
-    if name not in known:
-        raise MeadaError(f"unknown {kind} '{name}': " + nearest(name, known))
-    model = _model(known[name])
+    model = _model(find(name))
     try:
         values = model(**{k: v for k, v in table.items() if k != "name"})
     except ValidationError as error:
-        raise MeadaError(f"{kind} '{name}': " + explain(model, error)) from None
+        raise explain(model, error).under(kind) from None
     return {"name": name, **_without_none(values.model_dump())}
+
+
+def _section(section: str, settings: type[Settings], table: Any) -> Settings:
+    if isinstance(table, settings):
+        return table
+    if not isinstance(table, dict):
+        raise MeadaError(f"key '{section}' is {table!r}: a table of settings is needed")
+    try:
+        return settings(**table)
+    except BadSetting as fault:
+        raise fault.under(section) from None
 
 
 def _model(function: Callable[..., Any]) -> type[BaseModel]:

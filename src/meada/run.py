@@ -11,7 +11,7 @@ from torch import nn
 
 from meada.algorithm import begin, nothing, train
 from meada.checkpoint import load_checkpoint, load_weights_into, save_weights
-from meada.datasets import DATASETS, Task
+from meada.datasets import Task
 from meada.environment import environment
 from meada.errors import MeadaError
 from meada.evaluation import evaluate
@@ -19,9 +19,8 @@ from meada.evaluation.selection import KNOWS, RULES
 from meada.files import write_json
 from meada.folder import RunFolder
 from meada.journal import Journal
-from meada.methods import METHODS, Method
+from meada.methods import Method
 from meada.minimise import Training
-from meada.networks import NETWORKS
 from meada.pool import Pool
 from meada.recipe import Recipe, make
 from meada.streams import key
@@ -46,11 +45,10 @@ def run(recipe: Recipe, out: Path, *, resume: bool = False, tell: Tell = nothing
 
 def build_network(recipe: Recipe, classes: int) -> nn.Module:
     """A fresh network with the weights that the recipe's seed gives it."""
-    settings = {**recipe.network}
     with torch.random.fork_rng():
         torch.manual_seed(key(recipe.seed, "initial weights"))
-        net: nn.Module = NETWORKS[settings.pop("name")](num_classes=classes, **settings)
-        method: Method = make("method", recipe.method, METHODS)
+        net: nn.Module = make("network", recipe.network, num_classes=classes)
+        method: Method = make("method", recipe.method)
         return method.adapt(net)
 
 
@@ -65,8 +63,8 @@ def load_model(folder: RunFolder, classes: int, rule: str = "last") -> nn.Module
 
 
 def _train(recipe: Recipe, folder: RunFolder, tell: Tell) -> None:
-    task: Task = make("data", recipe.data, DATASETS)
-    method: Method = make("method", recipe.method, METHODS)
+    task: Task = make("data", recipe.data)
+    method: Method = make("method", recipe.method)
     pool = Pool(
         task.train.images,
         task.train.labels,

@@ -1,12 +1,22 @@
 """Settings are frozen, checked when they are made, and refuse keys that they do not know."""
 
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from meada.errors import MeadaError, nearest
 
-S = TypeVar("S", bound="Settings")
+
+class BadSetting(MeadaError):
+    """A fault in one key. ``sentence`` has a place for the key's full name."""
+
+    def __init__(self, sentence: str, key: str) -> None:
+        super().__init__(sentence.replace("{key}", key))
+        self.sentence, self.key = sentence, key
+
+    def under(self, section: str) -> "BadSetting":
+        """The same fault, told from the table that this one lies in."""
+        return BadSetting(self.sentence, f"{section}.{self.key}" if self.key else section)
 
 
 class Settings(BaseModel):
@@ -16,28 +26,16 @@ class Settings(BaseModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise MeadaError(explain(type(self), error)) from None
+            raise explain(type(self), error) from None
 
 
-def explain(model: type[BaseModel], error: ValidationError) -> str:
+def explain(model: type[BaseModel], error: ValidationError) -> BadSetting:
     """The first fault as one sentence that names the key."""
     fault = error.errors()[0]
-    path = [str(part) for part in fault["loc"]]
-    key = ".".join(path)
+    key = ".".join(str(part) for part in fault["loc"])
     if fault["type"] == "extra_forbidden":
-        return f"unknown key '{key}': " + nearest(path[-1], _keys(model, path[:-1]))
+        return BadSetting("unknown key '{key}': " + nearest(key, model.model_fields), key)
     if fault["type"] == "missing":
-        return f"key '{key}' is missing"
-    message = fault["msg"].removeprefix("Value error, ")
-    message = message[0].lower() + message[1:]
-    return f"key '{key}' is {fault['input']!r}: {message}" if key else message
-
-
-def _keys(model: type[BaseModel], path: list[str]) -> list[str]:
-    for part in path:
-        field = model.model_fields.get(part)
-        inner = field.annotation if field else None
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
-            return []
-        model = inner
-    return list(model.model_fields)
+        return BadSetting("key '{key}' is missing", key)
+    message = fault["msg"][0].lower() + fault["msg"][1:]
+    return BadSetting(f"key '{{key}}' is {fault['input']!r}: {message}", key)

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from meada.errors import MeadaError
-from meada.files import write_json
+from meada.files import naming, write_json
 from meada.types import Labels
 
 NUMPY = {torch.uint8: np.uint8, torch.float32: np.float32, torch.float64: np.float64}
@@ -65,7 +66,7 @@ class BlockFile:
 
     def write(self, images: Tensor) -> None:
         """Append the next samples, then say so: the note never runs ahead of the images."""
-        with open(self.path, "r+b") as file:
+        with naming(self.path), open(self.path, "r+b") as file:
             file.seek(self._start + self.done * self._row)
             file.write(images.contiguous().cpu().numpy().tobytes())
             file.flush()
@@ -88,7 +89,7 @@ def read_block(path: Path, *, on_disk: bool) -> "Tensor | DiskImages":
     return torch.from_numpy(np.array(_mapped(path)))
 
 
-def _mapped(path: Path) -> np.ndarray[Any, Any]:
+def _mapped(path: Path) -> NDArray[Any]:
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
@@ -105,7 +106,7 @@ def _reserve(path: Path, shape: tuple[int, ...], dtype: torch.dtype) -> None:
         "shape": shape,
     }
     try:
-        with open(draft, "wb") as file:
+        with naming(path), open(draft, "wb") as file:
             np.lib.format.write_array_header_1_0(file, header)
             size = torch.Size(shape).numel() * dtype.itemsize
             os.posix_fallocate(file.fileno(), file.tell(), max(size, 1))

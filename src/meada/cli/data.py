@@ -24,7 +24,7 @@ Names = Annotated[list[str] | None, typer.Argument(help="Domains; all of them by
 Wanted = Annotated[list[str], typer.Argument(help="Domains, such as mnist.")]
 Root = Annotated[
     Path | None,
-    typer.Option(help="The data folder. [default: $MEADA_DATA, else ~/.cache/meada]"),
+    typer.Option(help="The data folder; by default $MEADA_DATA, else ~/.cache/meada."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="For a machine to read.")]
 
@@ -84,7 +84,7 @@ def check(names: Names = None, root: Root = None, as_json: Json = False) -> None
 def get(
     names: Wanted,
     root: Root = None,
-    force: Annotated[bool, typer.Option(help="Replace files that are there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
 ) -> None:
     """Download domains that have a public address; after an interruption, go on where it broke off.
 

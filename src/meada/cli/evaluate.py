@@ -21,7 +21,6 @@ def evaluate(
 
     Example: meada evaluate runs/meada-3 --on svhn --json
     """
-    from meada.datasets import DATASETS
     from meada.errors import MeadaError, nearest
     from meada.evaluation import evaluate as score
     from meada.evaluation.selection import RULES
@@ -33,7 +32,7 @@ def evaluate(
     if rule not in RULES:
         raise MeadaError(f"unknown rule '{rule}': " + nearest(rule, RULES))
     folder = RunFolder(run)
-    task = make("data", folder.load_recipe().data, DATASETS)
+    task = make("data", folder.load_recipe().data)
     domains = {"source": task.validation, **task.targets}
     for name in on or []:
         if name not in domains:

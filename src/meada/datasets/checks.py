@@ -52,11 +52,11 @@ def examine(entry: Domain, root: Path, count: Callable[[str, Path], int] = count
     if images != entry.images:
         notes.insert(0, f"{entry.images:,} images are published")
     md5 = {file.path: found for file, found in sums.items()}
-    note = "; ".join([f"{images:,} images", *notes, *_unpublished(entry)])
+    note = "; ".join([f"{images:,} images", *notes, _trust(entry, bool(wrong))])
     return Report(entry.name, "different" if notes else "whole", note, images, md5)
 
 
-def _unpublished(entry: Domain) -> list[str]:
-    if all(file.md5 for file in entry.files):
-        return []
-    return ["no checksum is published, so only the number of images can be held against it"]
+def _trust(entry: Domain, wrong: bool) -> str:
+    if not all(file.md5 for file in entry.files):
+        return "no checksum is published, so only the number of images can be compared"
+    return "readable all the same" if wrong else "checksums as published"

@@ -88,6 +88,10 @@ def _receive(file: File, part: Path, progress: Progress) -> None:
             # looked at before what is already there is touched
             if offer.start == 0 and disk.looks_like_html(first):
                 raise _web_page(file)
+            if file.size is not None and offer.total != file.size:
+                raise MeadaError(
+                    f"{file.url} offers {offer.total:,} bytes: {file.size:,} are published"
+                )
             _append(file, part, chain([first], chunks), offer, progress)
         except _BrokeOff:
             raise _interrupted(file, part, offer) from None
@@ -161,8 +165,6 @@ def _ask(file: File, have: int) -> Offer:
             return _ask(file, 0)
     else:
         start, total = 0, _number(response.headers.get("Content-Length"))
-    if None not in (file.size, total) and total != file.size:
-        raise MeadaError(f"{file.url} offers {total:,} bytes: {file.size:,} are published")
     return Offer(response, start, file.size if total is None else total)
 
 

@@ -69,7 +69,8 @@ def blurred(digits: Grey) -> Grey:
 
 def printed(labels: Classes, fonts: Sequence[Path], rng: Generator) -> Colour:
     """Each label as a figure: font, size, place, tilt and both colours at random."""
-    masks = np.stack([figure(int(k), fonts[rng.integers(len(fonts))], rng) for k in labels])
+    faces = [fonts[int(f)] for f in rng.integers(len(fonts), size=len(labels))]
+    masks = np.stack([figure(int(k), f, rng) for k, f in zip(labels, faces, strict=True)])
     colours = np.array([two_colours(rng) for _ in labels])[..., None, None]  # N, 2, 3, 1, 1
     cover, ink, ground = masks[:, None] / 255, colours[:, 0], colours[:, 1]
     return np.rint(ground + cover * (ink - ground)).astype(np.uint8)

@@ -1,0 +1,42 @@
+# Two commands for a fresh machine: `make quickstart` to see it work, `make check` to trust it.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: quickstart check lint test bench bench-check clean
+
+quickstart: .venv/quickstart
+	$(BIN)/meada quickstart
+
+check: lint test
+
+lint: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: .venv/dev
+	$(BIN)/python -m pytest -q
+
+bench: .venv/quickstart
+	$(BIN)/meada bench
+
+bench-check: .venv/quickstart
+	$(BIN)/meada bench --check
+
+# The pinned torch comes first and alone: a looser wish would pull gigabytes of CUDA packages.
+.venv/torch: constraints.txt
+	test -d .venv || $(PYTHON) -m venv .venv
+	$(PIP) torch
+	touch $@
+
+.venv/quickstart: .venv/torch pyproject.toml
+	$(PIP) -e '.[quickstart]'
+	touch $@
+
+.venv/dev: .venv/torch pyproject.toml
+	$(PIP) -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv quickstart

@@ -1,0 +1,81 @@
+"""``meada corrupt``: corrupted copies of a data set, to measure robustness on."""
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def corrupt(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A folder of pictures (CLASS/*.png), a .npy file of uint8 images (N, H, W, 3), "
+            "or the name of a data set."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="The folder to write to; a second call goes on.")],
+    corruptions: Annotated[
+        str,
+        typer.Option(help="Names with commas; 'benchmark' for the fifteen, 'all' for nineteen."),
+    ] = "benchmark",
+    severity: Annotated[str, typer.Option(help="Severities with commas.")] = "1,2,3,4,5",
+    seed: Annotated[int, typer.Option(help="Seed of the random corruptions.")] = 0,
+    labels: Annotated[
+        Path | None,
+        typer.Option(help="Labels of a .npy file of images. [default: labels.npy beside it]"),
+    ] = None,
+    constants: Annotated[
+        str | None,
+        typer.Option(help="Strengths: cifar (32x32) or imagenet. [default: nearer in size]"),
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option(help="Cut pictures of a folder to squares of this side.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes. [default: one for each processor]")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print corruptions.json.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Write corrupted copies of a data set: fifteen corruptions at five severities.
+
+    Arrays of images give the published CIFAR-C files (gaussian_noise.npy ..., labels.npy), folders
+    give CORRUPTION/SEVERITY/CLASS/*.png; corruptions.json says how they were made, and
+    corruptions.png shows them.
+
+    Example: meada corrupt photos/ --size 224 --out photos-c --corruptions fog,snow --severity 3
+    """
+    from meada.cli.progress import progress
+    from meada.corruptions.sources import open_source
+    from meada.corruptions.write import Settings, write
+
+    settings = Settings(_names(corruptions), _severities(severity), seed, constants)
+    opened = open_source(source, labels, size)
+    with progress("corrupt", quiet=quiet or as_json) as tell:
+        made = write(opened, out, settings, workers=workers or os.cpu_count() or 1, tell=tell)
+    if as_json:
+        typer.echo(json.dumps(made, indent=2))
+    elif not quiet:
+        count = made["images"] * len(settings.corruptions) * len(settings.severities)
+        typer.echo(
+            f"{count:,} corrupted images in {out} (frost: {made['frost']}); see corruptions.png"
+        )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    from meada.corruptions import CORRUPTIONS, VALIDATION
+
+    groups = {"benchmark": CORRUPTIONS, "validation": VALIDATION, "all": CORRUPTIONS + VALIDATION}
+    return groups.get(text) or tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+
+
+def _severities(text: str) -> tuple[int, ...]:
+    from meada.errors import MeadaError
+
+    try:
+        return tuple(sorted({int(part) for part in text.split(",")}))
+    except ValueError:
+        raise MeadaError(f"--severity {text} is not a list of numbers such as 1,3,5") from None

@@ -1,0 +1,16 @@
+"""The common corruptions of Hendrycks and Dietterich (2019), on batches: fifteen and four."""
+
+from meada.corruptions.batch import CORRUPTIONS, SEVERITIES, VALIDATION, corrupt
+from meada.corruptions.constants import CIFAR, IMAGENET, table_for
+from meada.corruptions.frost import frost_source
+
+__all__ = [
+    "CIFAR",
+    "CORRUPTIONS",
+    "IMAGENET",
+    "SEVERITIES",
+    "VALIDATION",
+    "corrupt",
+    "frost_source",
+    "table_for",
+]

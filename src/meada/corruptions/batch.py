@@ -1,0 +1,147 @@
+"""``corrupt``: a batch of images in, the same images corrupted out."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Int64
+
+from meada.corruptions import blur, digital, extra, noise, weather
+from meada.corruptions.arrays import Levels
+from meada.corruptions.constants import constants_of, table_for
+from meada.corruptions.streams import Streams, streams
+from meada.errors import MeadaError, nearest
+
+BENCHMARK: dict[str, Callable[..., Levels]] = {
+    "gaussian_noise": noise.gaussian_noise,
+    "shot_noise": noise.shot_noise,
+    "impulse_noise": noise.impulse_noise,
+    "defocus_blur": blur.defocus_blur,
+    "glass_blur": blur.glass_blur,
+    "motion_blur": blur.motion_blur,
+    "zoom_blur": blur.zoom_blur,
+    "snow": weather.snow,
+    "frost": weather.frost,
+    "fog": weather.fog,
+    "brightness": weather.brightness,
+    "contrast": digital.contrast,
+    "elastic_transform": digital.elastic_transform,
+    "pixelate": digital.pixelate,
+    "jpeg_compression": digital.jpeg_compression,
+}
+HELD_OUT: dict[str, Callable[..., Levels]] = {
+    "speckle_noise": extra.speckle_noise,
+    "gaussian_blur": extra.gaussian_blur,
+    "spatter": extra.spatter,
+    "saturate": extra.saturate,
+}
+FUNCTIONS = BENCHMARK | HELD_OUT
+CORRUPTIONS = tuple(BENCHMARK)  # the fifteen, in the order of the benchmark's tables
+VALIDATION = tuple(HELD_OUT)
+SEVERITIES = (1, 2, 3, 4, 5)
+
+SIDES = range(28, 513)
+BLOCK = 1 << 17  # values worked on at once: what the second-level cache holds a few times over
+
+
+def corrupt(
+    images: Any,
+    name: str,
+    severity: int,
+    *,
+    seed: int = 0,
+    index: Any = None,
+    constants: str | None = None,
+) -> Any:
+    """Images (N, C, H, W) under corruption ``name`` at ``severity`` 1 to 5: same type, same shape.
+
+    ``images`` is a tensor or an array, with 1 or 3 channels and sides from 28 to 512, of 8 bits or
+    of floats in [0, 1]. ``index`` is each image's place in its data set, by default in the batch:
+    with ``seed``, ``name`` and ``severity`` it fixes the random numbers, so that an image gets the
+    same pixels in any batch. ``constants`` names a table of strengths, "cifar" (32x32) or
+    "imagenet" (224x224), by default the one nearer in size. 8-bit results are truncated, as the
+    published files are; float results are not rounded.
+
+    >>> images = np.full((2, 3, 32, 32), 100, np.uint8)
+    >>> int(corrupt(images, "brightness", 1)[0, 0, 0, 0])  # 100 + 0.05 * 255 = 112.75, truncated
+    112
+    """
+    pixels = _checked(images)
+    function = _function(name)
+    if isinstance(severity, bool) or severity not in SEVERITIES:
+        raise MeadaError(f"severity {severity!r} of '{name}' is unknown: it runs from 1 to 5")
+    positions = _positions(index, len(pixels))
+    numbers = constants_of(constants or table_for(*pixels.shape[2:]))[name][severity - 1]
+    result = np.empty_like(pixels)
+    rng = streams(int(seed), name, int(severity), positions)
+    size = max(1, BLOCK // int(np.prod(pixels.shape[1:])))
+    for first in range(0, len(pixels), size):
+        block = slice(first, first + size)
+        result[block] = _corrupt_block(pixels[block], function, rng[block], numbers)
+    return (
+        torch.from_numpy(result).to(images.device) if isinstance(images, torch.Tensor) else result
+    )
+
+
+def _corrupt_block(
+    pixels: np.ndarray, function: Callable[..., Levels], rng: Streams, numbers: tuple[float, ...]
+) -> np.ndarray:
+    """To levels, through the corruption, and back to the type that came in."""
+    if pixels.dtype == np.uint8:
+        levels = function(pixels.astype(np.float32), rng, *numbers)
+        return np.clip(levels, 0, 255).astype(np.uint8)
+    wide = np.float64 if pixels.dtype == np.float64 else np.float32
+    levels = function(np.multiply(pixels, 255, dtype=wide), rng, *numbers)
+    return (np.clip(levels, 0, 255) / 255).astype(pixels.dtype)
+
+
+def _function(name: str) -> Callable[..., Levels]:
+    if name not in FUNCTIONS:
+        raise MeadaError(f"corruption '{name}' is unknown: {nearest(name, FUNCTIONS)}")
+    return FUNCTIONS[name]
+
+
+def _checked(images: Any) -> np.ndarray:
+    """The images as an array, or a sentence about what is wrong with them."""
+    if isinstance(images, torch.Tensor):
+        if images.dtype == torch.bfloat16:
+            raise MeadaError(
+                "images in bfloat16 have no array type: give float16, float32 or uint8"
+            )
+        images = images.detach().cpu().numpy()
+    if not isinstance(images, np.ndarray):
+        raise MeadaError(f"images are a {type(images).__name__}: a tensor or an array is needed")
+    if images.ndim != 4 or images.shape[1] not in (1, 3):
+        raise MeadaError(
+            f"images have shape {images.shape}: (N, C, H, W) with 1 or 3 channels is needed"
+        )
+    if not set(images.shape[2:]) <= set(SIDES):
+        raise MeadaError(
+            f"images are {images.shape[2]}x{images.shape[3]}: sides run from 28 to 512"
+        )
+    if images.dtype == np.uint8:
+        return images
+    if not np.issubdtype(images.dtype, np.floating):
+        raise MeadaError(f"images are of type {images.dtype}: uint8 or float in [0, 1] is needed")
+    if images.size and not (images.min() >= 0 and images.max() <= 1):  # NaN fails both
+        raise MeadaError(
+            f"float images run from {images.min():.4g} to {images.max():.4g}: "
+            "[0, 1] is needed (divide 8-bit values by 255)"
+        )
+    return images
+
+
+def _positions(index: Any, count: int) -> Int64[np.ndarray, " N"]:
+    if index is None:
+        return np.arange(count)
+    if isinstance(index, torch.Tensor):
+        index = index.cpu().numpy()
+    positions = np.asarray(index)
+    if positions.shape != (count,):
+        raise MeadaError(
+            f"index has shape {positions.shape} for {count} images: one each is needed"
+        )
+    if count and not (np.issubdtype(positions.dtype, np.integer) and positions.min() >= 0):
+        raise MeadaError("index must hold whole numbers from 0: each image's place in its data set")
+    return positions.astype(np.int64)

@@ -1,0 +1,32 @@
+"""Noise: electronic, of counting photons, and of dead or stuck elements."""
+
+import numpy as np
+
+from meada.corruptions.arrays import Levels
+from meada.corruptions.poisson import counts
+from meada.corruptions.streams import Streams
+
+
+def gaussian_noise(x: Levels, rng: Streams, deviation: float) -> Levels:
+    """Each value moves by a normal deviate; ``deviation`` is in units of the whole range."""
+    return x + rng.normal(x.shape[1:]) * np.float32(255 * deviation)
+
+
+def shot_noise(x: Levels, rng: Streams, photons: float) -> Levels:
+    """Each value is counted in photons, of which white has ``photons``."""
+    return counts(x, photons, rng) * (255 / photons)
+
+
+def impulse_noise(x: Levels, rng: Streams, amount: float) -> Levels:
+    """Salt and pepper: a share ``amount`` of the values is black or white, half and half."""
+    u = rng.thirty_two(x.shape[1:])
+    half = np.uint32(round(amount / 2 * 2**32))
+    y = x.copy()
+    y[u < half] = 0
+    y[u > np.uint32(2**32 - 1) - half] = 255
+    return y
+
+
+def speckle_noise(x: Levels, rng: Streams, deviation: float) -> Levels:
+    """Noise in proportion to the value it falls on."""
+    return x + x * (rng.normal(x.shape[1:]) * np.float32(deviation))

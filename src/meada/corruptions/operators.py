@@ -1,0 +1,64 @@
+"""Linear filters as matrices: what SciPy makes of the unit vectors, borders included."""
+
+from functools import lru_cache
+from math import ceil
+
+import numpy as np
+from jaxtyping import Float, Float64
+from scipy import sparse
+from scipy.ndimage import gaussian_filter1d, zoom
+
+from meada.corruptions.arrays import LIFT, Layer, Levels
+
+Matrix = Float64[np.ndarray, "out in"]
+
+
+def gaussian(
+    x: Levels | Layer, sigma: float, mode: str = "nearest", truncate: float = 4.0
+) -> Levels | Layer:
+    """Gaussian blur of the last two axes, in the precision of ``x``."""
+    height, width = x.shape[-2:]
+    rows, columns = (
+        gaussian_matrix(size, sigma, mode, truncate).astype(x.dtype) for size in (height, width)
+    )
+    return rows @ x @ columns.T
+
+
+@lru_cache(maxsize=64)
+def gaussian_matrix(size: int, sigma: float, mode: str, truncate: float) -> Matrix:
+    if int(truncate * sigma + 0.5) == 0:
+        return np.eye(size)
+    return gaussian_filter1d(np.eye(size), sigma, axis=0, mode=mode, truncate=truncate)
+
+
+@lru_cache(maxsize=256)
+def zoom_matrix(size: int, factor: float) -> tuple[slice, Matrix]:
+    """Enlarge the middle so that it fills the whole: which part is read, and linearly how.
+
+    >>> part, matrix = zoom_matrix(32, 2.0)
+    >>> part, matrix.shape
+    (slice(8, 24, None), (32, 16))
+    """
+    kept = ceil(size / factor)
+    top = (size - kept) // 2
+    matrix = zoom(np.eye(kept), (factor, 1), order=1)
+    trim = (len(matrix) - size) // 2
+    return slice(top, top + kept), matrix[trim : trim + size]
+
+
+def zoom_in_full(size: int, factor: float) -> Matrix:
+    """The same, reading the whole length."""
+    part, matrix = zoom_matrix(size, factor)
+    full = np.zeros((size, size))
+    full[:, part] = matrix
+    return full
+
+
+def apply(operator: sparse.csr_array, x: Levels) -> Float[np.ndarray, "N C H W"]:
+    """``operator`` maps an image's pixels, row by row, to the result's; channels apart.
+
+    A sparse product is the same sequence of multiplications and additions for each image, so the
+    result does not depend on what else is in the batch, to the last bit.
+    """
+    columns = np.ascontiguousarray(x.reshape(-1, operator.shape[1]).T, dtype=np.float64)
+    return ((operator @ columns).T + LIFT).reshape(x.shape)

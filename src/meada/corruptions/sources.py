@@ -1,0 +1,135 @@
+"""What ``meada corrupt`` reads: an array with labels, a folder of pictures, a data set by name."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Integer, UInt8
+from PIL import Image, ImageOps
+
+from meada.errors import MeadaError, nearest
+
+SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", ".webp", ".tif", ".tiff"})
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Images of one size, channels last as the published files have them, and their labels."""
+
+    name: str
+    images: UInt8[np.ndarray, "N H W C"]
+    labels: Integer[np.ndarray, " N"]
+
+    def __post_init__(self) -> None:
+        if len(self.images) == 0:
+            raise MeadaError(f"{self.name} holds no image")
+        if len(self.images) != len(self.labels):
+            raise MeadaError(
+                f"{self.name} holds {len(self.images)} images and {len(self.labels)} labels: "
+                "one label for each image is needed"
+            )
+
+    def digest(self) -> str:
+        return sha256(np.ascontiguousarray(self.images).data).hexdigest()
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Pictures below a folder; a picture's place in the order of their paths is its index."""
+
+    root: Path
+    paths: tuple[Path, ...]  # below root
+    size: int | None = None  # cut out the middle square and resize it to this
+
+    @property
+    def name(self) -> str:
+        return str(self.root)
+
+    def read(self, number: int) -> UInt8[np.ndarray, "C H W"]:
+        path = self.root / self.paths[number]
+        try:
+            with Image.open(path) as file:
+                image = ImageOps.exif_transpose(file)
+                image = image.convert("L" if image.mode in ("1", "L", "I;16") else "RGB")
+        except OSError as error:
+            raise MeadaError(f"{path} cannot be read as a picture: {error}") from error
+        if self.size:
+            square = (self.size, self.size)
+            image = ImageOps.fit(image, square, Image.Resampling.BICUBIC)
+        elif min(image.size) < 28 or max(image.size) > 512:
+            raise MeadaError(
+                f"{path} is {image.width}x{image.height}: sides run from 28 to 512, "
+                "or give --size to cut and resize every picture"
+            )
+        pixels = np.asarray(image)
+        return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+
+    def digest(self) -> str:
+        """Of the pictures' names and sizes in bytes: enough to see that a folder has changed."""
+        lines = (f"{path.as_posix()} {(self.root / path).stat().st_size}\n" for path in self.paths)
+        return sha256("".join(lines).encode()).hexdigest()
+
+
+Loader = Callable[[], Stack]
+SOURCES: dict[str, Loader] = {}  # test sets that go by a name
+
+
+def open_source(
+    text: str,
+    labels: Path | None = None,
+    size: int | None = None,
+    sources: Mapping[str, Loader] = SOURCES,
+) -> Stack | Tree:
+    """A ``.npy`` file, a folder or a name, whichever ``text`` is."""
+    path = Path(text)
+    if text in sources:
+        return sources[text]()
+    if path.is_dir():
+        return tree(path, size)
+    if path.suffix == ".npy":
+        return stack(path, labels or path.with_name("labels.npy"))
+    known = nearest(text, sources) if sources else "no data set goes by a name here"
+    raise MeadaError(f"'{text}' is neither a folder nor a .npy file of images; {known}")
+
+
+def stack(path: Path, labels: Path) -> Stack:
+    images = _array(path)
+    if images.dtype != np.uint8 or images.ndim != 4 or images.shape[3] not in (1, 3):
+        raise MeadaError(
+            f"{path} holds {images.dtype} of shape {images.shape}: "
+            "uint8 images of shape (N, H, W, 3) or (N, H, W, 1) are needed"
+        )
+    classes = _array(labels)
+    if classes.ndim != 1 or not np.issubdtype(classes.dtype, np.integer):
+        raise MeadaError(
+            f"{labels} holds {classes.dtype} of shape {classes.shape}: N labels are needed"
+        )
+    return Stack(str(path), images, classes)
+
+
+def tree(root: Path, size: int | None = None) -> Tree:
+    found = (path for path in root.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
+    paths = tuple(sorted(path.relative_to(root) for path in found))
+    if not paths:
+        raise MeadaError(f"{root} holds no picture: CLASS/*.png, *.jpg and the like are looked for")
+    targets: dict[Path, Path] = {}
+    for path in paths:
+        other = targets.setdefault(path.with_suffix(".png"), path)
+        if other is not path:
+            raise MeadaError(
+                f"{root} holds {other} and {path}, which would both become PNG: rename one"
+            )
+    return Tree(root, paths, size)
+
+
+def _array(path: Path) -> Any:
+    """Never a pickle; left on disk until it is read."""
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise MeadaError(f"{path} is missing: a .npy file is looked for there") from None
+    except ValueError as error:
+        raise MeadaError(f"{path} is no .npy file of numbers: {error}") from error

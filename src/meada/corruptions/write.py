@@ -1,0 +1,267 @@
+"""Corrupted copies of a data set on disk: the published CIFAR-C layout, or a folder tree.
+
+A sidecar, ``corruptions.json``, says that the files are generated and how; it is written first, and
+a folder whose sidecar says otherwise is refused rather than mixed. A file is there whole or not at
+all, so a second call goes on where the first one stopped.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from io import BytesIO
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from meada.corruptions.batch import CORRUPTIONS, FUNCTIONS, SEVERITIES, corrupt
+from meada.corruptions.constants import constants_of, table_for
+from meada.corruptions.frost import frost_source
+from meada.corruptions.picture import picture
+from meada.corruptions.sources import Stack, Tree
+from meada.errors import MeadaError, nearest
+from meada.files import write_bytes, write_json
+from meada.version import __version__
+
+Tell = Callable[[str, int, int], None]
+CHUNK = 500  # images a task of a stack
+FEW = 8  # pictures a task of a tree
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to make. ``constants`` is a table's name, or nothing for the one nearer in size."""
+
+    corruptions: tuple[str, ...] = CORRUPTIONS
+    severities: tuple[int, ...] = SEVERITIES
+    seed: int = 0
+    constants: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.corruptions:
+            if name not in FUNCTIONS:
+                raise MeadaError(f"corruption '{name}' is unknown: {nearest(name, FUNCTIONS)}")
+        if not self.severities or not set(self.severities) <= set(SEVERITIES):
+            raise MeadaError(f"severities {list(self.severities)} are not all in 1 to 5")
+        if self.constants is not None:
+            constants_of(self.constants)
+
+
+def write(
+    source: Stack | Tree,
+    out: Path,
+    settings: Settings | None = None,
+    *,
+    workers: int = 1,
+    tell: Tell = lambda phase, done, total: None,
+) -> dict[str, Any]:
+    """Write every corruption of ``source`` below ``out``; what is there already is kept."""
+    settings = settings or Settings()
+    sidecar = _merged(out / "corruptions.json", _sidecar(source, settings))
+    write_json(out / "corruptions.json", sidecar)
+    with _pool(workers) as pool:
+        if isinstance(source, Tree):
+            _write_tree(source, out, settings, pool, tell)
+        else:
+            _write_stack(source, out, settings, pool, tell)
+    first = source.read(0) if isinstance(source, Tree) else source.images[0].transpose(2, 0, 1)
+    _write_picture(first, out / "corruptions.png", sidecar["corruptions"], settings)
+    done = sidecar | {"complete": True}
+    write_json(out / "corruptions.json", done)
+    return done
+
+
+def _sidecar(source: Stack | Tree, settings: Settings) -> dict[str, Any]:
+    count = len(source.paths if isinstance(source, Tree) else source.images)
+    chosen = settings.constants
+    if chosen is None and isinstance(source, Stack):
+        chosen = table_for(*source.images.shape[1:3])
+    return {
+        "generated": True,  # not the published files
+        "complete": False,
+        "by": f"meada {__version__}",
+        "source": source.name,
+        "sha256": source.digest(),
+        "images": count,
+        "layout": "corruption/severity/path" if isinstance(source, Tree) else "severities in order",
+        "frost": frost_source(),
+        **asdict(settings),
+        "constants": chosen or "by each picture's size",
+        **({"size": source.size} if isinstance(source, Tree) else {}),
+    }
+
+
+def _merged(path: Path, sidecar: dict[str, Any]) -> dict[str, Any]:
+    """Refuse to add to files made otherwise; the list of corruptions may grow."""
+    if not path.exists():
+        return sidecar
+    try:
+        old = json.loads(path.read_text())
+    except ValueError as error:
+        raise MeadaError(f"{path} is no JSON: {error}; choose another --out") from error
+    now = json.loads(json.dumps(sidecar))  # lists for tuples, as on disk
+    for key in sorted(set(now) - {"corruptions", "source", "complete"}):
+        if old.get(key) != now[key]:
+            raise MeadaError(
+                f"{path.parent} holds corruptions with {key} = {old.get(key)}, and {now[key]} is "
+                "asked for: choose another --out"
+            )
+    return now | {"corruptions": list(dict.fromkeys([*old["corruptions"], *now["corruptions"]]))}
+
+
+def _write_picture(image: np.ndarray, path: Path, names: Sequence[str], settings: Settings) -> None:
+    file = BytesIO()
+    picture(image, names, seed=settings.seed, constants=settings.constants).save(file, "PNG")
+    write_bytes(path, file.getvalue())
+
+
+# --- the published layout: NAME.npy with the images of each severity in turn, and labels.npy
+
+
+def _write_stack(
+    source: Stack, out: Path, settings: Settings, pool: Executor | None, tell: Tell
+) -> None:
+    labels = np.tile(np.asarray(source.labels), len(settings.severities))
+    small = labels.min() >= 0 and labels.max() < 256
+    _save(out / "labels.npy", labels.astype(np.uint8 if small else np.int64))
+    with TemporaryDirectory(dir=out, prefix=".source.") as folder:
+        shared = Path(folder) / "images.npy"  # the workers read it from disk, once
+        np.save(shared, source.images)
+        for name in settings.corruptions:
+            if not (out / f"{name}.npy").exists():
+                _write_corruption(shared, out / f"{name}.npy", name, settings, pool, tell)
+
+
+def _write_corruption(
+    shared: Path, path: Path, name: str, settings: Settings, pool: Executor | None, tell: Tell
+) -> None:
+    shape = np.load(shared, mmap_mode="r").shape
+    total = len(settings.severities) * shape[0]
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        new = np.lib.format.open_memmap(partial, "w+", np.uint8, (total, *shape[1:]))
+        del new
+        tasks = [
+            (shared, partial, name, place, severity, first, settings)
+            for place, severity in enumerate(settings.severities)
+            for first in range(0, shape[0], CHUNK)
+        ]
+        done = 0
+        for made in _each(_corrupt_chunk, tasks, pool):
+            done += made
+            tell(name, done, total)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _corrupt_chunk(
+    shared: Path,
+    partial: Path,
+    name: str,
+    place: int,
+    severity: int,
+    first: int,
+    settings: Settings,
+) -> int:
+    source = np.load(shared, mmap_mode="r")
+    target = np.lib.format.open_memmap(partial, "r+")
+    images = np.ascontiguousarray(source[first : first + CHUNK].transpose(0, 3, 1, 2))
+    index = np.arange(first, first + len(images))
+    corrupted = corrupt(
+        images, name, severity, seed=settings.seed, index=index, constants=settings.constants
+    )
+    start = place * len(source) + first
+    target[start : start + len(images)] = corrupted.transpose(0, 2, 3, 1)
+    target.flush()
+    return len(images)
+
+
+def _save(path: Path, array: np.ndarray) -> None:
+    file = BytesIO()
+    np.save(file, array)
+    write_bytes(path, file.getvalue())
+
+
+# --- a folder tree: NAME/SEVERITY/ and then the path that the picture had, as PNG
+
+
+def _write_tree(
+    source: Tree, out: Path, settings: Settings, pool: Executor | None, tell: Tell
+) -> None:
+    numbers = range(len(source.paths))
+    tasks = [(source, out, numbers[i : i + FEW], settings) for i in numbers[::FEW]]
+    done = 0
+    for made in _each(_corrupt_pictures, tasks, pool):
+        done += made
+        tell("pictures", done, len(numbers))
+
+
+def _corrupt_pictures(source: Tree, out: Path, numbers: Sequence[int], settings: Settings) -> int:
+    for number in numbers:
+        below = source.paths[number].with_suffix(".png")
+        image = None
+        for name in settings.corruptions:
+            for severity in settings.severities:
+                path = out / name / str(severity) / below
+                if path.exists():
+                    continue
+                image = source.read(number) if image is None else image
+                corrupted = corrupt(
+                    image[None],
+                    name,
+                    severity,
+                    seed=settings.seed,
+                    index=[number],
+                    constants=settings.constants,
+                )
+                _save_picture(path, corrupted[0])
+    return len(numbers)
+
+
+def _save_picture(path: Path, image: np.ndarray) -> None:
+    file = BytesIO()
+    pixels = image[0] if len(image) == 1 else np.ascontiguousarray(image.transpose(1, 2, 0))
+    Image.fromarray(pixels).save(file, "PNG")
+    write_bytes(path, file.getvalue())
+
+
+# --- processes
+
+
+@contextmanager
+def _pool(workers: int) -> Iterator[Executor | None]:
+    """Fresh processes, since torch's threads do not survive a fork; none for a single worker."""
+    if workers <= 1:
+        yield None
+        return
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_one_thread)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _one_thread() -> None:
+    """One thread a process: the processes are the parallelism."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def _each(
+    work: Callable[..., int], tasks: Sequence[tuple[Any, ...]], pool: Executor | None
+) -> Iterator[int]:
+    if pool is None:
+        for task in tasks:
+            yield work(*task)
+        return
+    futures: list[Future[int]] = [pool.submit(work, *task) for task in tasks]
+    for future in as_completed(futures):
+        yield future.result()

@@ -1,0 +1,100 @@
+"""DenseNet-BC, the CIFAR network of Table 3 in which every layer reads all the layers before it."""
+
+from collections import OrderedDict
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import relu
+
+from meada.errors import MeadaError
+from meada.networks.normalise import CIFAR_MEAN, CIFAR_STD, Normalise
+from meada.networks.resnet import he_normal
+
+
+class DenseLayer(nn.Module):
+    """A 3x3 convolution that adds ``growth`` channels to what came in."""
+
+    def __init__(self, inputs: int, growth: int) -> None:
+        super().__init__()
+        self.bn = nn.BatchNorm2d(inputs)
+        self.conv = nn.Conv2d(inputs, growth, 3, padding=1, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat((x, self.conv(relu(self.bn(x)))), dim=1)
+
+
+class DenseBottleneck(nn.Module):
+    """The same behind a 1x1 convolution to four times ``growth`` channels: the B of DenseNet-BC."""
+
+    def __init__(self, inputs: int, growth: int) -> None:
+        super().__init__()
+        self.bn1 = nn.BatchNorm2d(inputs)
+        self.conv1 = nn.Conv2d(inputs, 4 * growth, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(4 * growth)
+        self.conv2 = nn.Conv2d(4 * growth, growth, 3, padding=1, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        f = self.conv1(relu(self.bn1(x)))
+        return torch.cat((x, self.conv2(relu(self.bn2(f)))), dim=1)
+
+
+def densenet(
+    num_classes: int = 10,
+    *,
+    depth: int = 100,
+    growth: int = 12,
+    reduction: float = 0.5,
+    bottleneck: bool = True,
+) -> nn.Sequential:
+    """DenseNet of Huang et al., 2017: k = ``growth`` channels a layer, in three blocks.
+
+    The transitions between the blocks keep a fraction ``reduction`` of the channels (the C of
+    DenseNet-BC). The paper's has k = 12 and d = 100, where z is the 342 averaged features.
+
+    >>> sum(weight.numel() for weight in densenet().parameters())
+    769162
+    """
+    layer = DenseBottleneck if bottleneck else DenseLayer
+    n, rest = divmod(depth - 4, 6 if bottleneck else 3)
+    if n < 1 or rest:
+        raise MeadaError(
+            f"a DenseNet {'with' if bottleneck else 'without'} bottlenecks has "
+            f"{'6n' if bottleneck else '3n'} + 4 layers, not depth={depth}"
+        )
+    channels = 2 * growth
+    parts: OrderedDict[str, nn.Module] = OrderedDict(
+        normalise=Normalise(CIFAR_MEAN, CIFAR_STD),
+        conv=nn.Conv2d(3, channels, 3, padding=1, bias=False),
+    )
+    for block in (1, 2, 3):
+        widths = range(channels, channels + n * growth, growth)
+        parts[f"block{block}"] = nn.Sequential(*(layer(width, growth) for width in widths))
+        channels += n * growth
+        if block < 3:
+            kept = int(reduction * channels)
+            parts[f"transition{block}"] = _transition(channels, kept)
+            channels = kept
+    head = nn.Linear(channels, num_classes)
+    nn.init.zeros_(head.bias)
+    parts |= OrderedDict(
+        bn=nn.BatchNorm2d(channels),
+        relu=nn.ReLU(),
+        average=nn.AdaptiveAvgPool2d(1),
+        flatten=nn.Flatten(),
+        head=head,
+    )
+    return he_normal(nn.Sequential(parts))
+
+
+def densenet40(num_classes: int = 10) -> nn.Sequential:
+    """What the published code trains as DenseNet: k = 12, d = 40, neither B nor C."""
+    return densenet(num_classes, depth=40, growth=12, reduction=1.0, bottleneck=False)
+
+
+def _transition(inputs: int, outputs: int) -> nn.Sequential:
+    return nn.Sequential(
+        nn.BatchNorm2d(inputs),
+        nn.ReLU(),
+        nn.Conv2d(inputs, outputs, 1, bias=False),
+        nn.AvgPool2d(2),
+    )

@@ -1,0 +1,125 @@
+"""Published weights into a network, by name and shape: all of them, or an account of the rest."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from meada.errors import MeadaError
+
+# A count that old torchvision files lack and that nothing reads while batch norm has a momentum.
+OPTIONAL = "num_batches_tracked"
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """What a file gave a network: names of the network's state dict, in its order."""
+
+    loaded: tuple[str, ...]
+    left: tuple[str, ...]  # still at their random initialisation
+    unused: tuple[str, ...]  # in the file and not in the network, or there in another shape
+
+
+def load_weights(net: nn.Module, path: str | Path, *, partial: bool = False) -> LoadReport:
+    """Copy the tensors of a state dict on disk into ``net``, which keeps its dtype and device.
+
+    The file is a ``.safetensors`` or what :func:`torch.save` made of tensors by name; nothing in
+    it is executed. Unless ``partial``, every name and shape must agree, or nothing is loaded and
+    the error names what does not. With ``partial``, what agrees is loaded and the report lists the
+    rest, such as a head for another number of classes.
+    """
+    path = Path(path)
+    state = read_state(path)
+    wanted = {name: value for name, value in net.state_dict().items() if isinstance(value, Tensor)}
+    shapes = {name: tuple(value.shape) for name, value in wanted.items()}
+    fits = {name: value for name, value in state.items() if shapes.get(name) == tuple(value.shape)}
+    left = [name for name in shapes if name not in fits and not name.endswith(OPTIONAL)]
+    unused = [name for name in state if name not in fits]
+    if not fits or ((left or unused) and not partial):
+        raise MeadaError(f"{path} {_differences(state, shapes)}{'' if partial else _ADVICE}")
+    _check_values(path, fits, wanted)
+    net.load_state_dict(fits, strict=False)
+    return LoadReport(tuple(n for n in shapes if n in fits), tuple(left), tuple(unused))
+
+
+def read_state(path: Path) -> dict[str, Tensor]:
+    """The tensors by name in a file of weights; anything else is refused and never executed."""
+    if not path.is_file():
+        raise MeadaError(f"no file of weights at {path}")
+    try:
+        state: Any = (
+            load_file(path)
+            if path.suffix == ".safetensors"
+            else torch.load(path, map_location="cpu", weights_only=True)
+        )
+    except Exception as error:  # a damaged file can fail in any way on its way through the readers
+        raise MeadaError(
+            f"{path} cannot be read as weights ({type(error).__name__}): it is damaged, or holds "
+            "Python objects, which are never loaded; a state dict of tensors alone, in a "
+            ".safetensors file or from torch.save, would be right"
+        ) from error
+    if not isinstance(state, Mapping):
+        raise MeadaError(f"{path} holds a {type(state).__name__}, not tensors by name")
+    foreign = [str(name) for name, value in state.items() if not _is_plain(name, value)]
+    if foreign or not state:
+        raise MeadaError(
+            f"{path} holds {_some(foreign) or 'nothing'}, where a state dict has tensors by name; "
+            "of a training checkpoint, save the network's state dict alone"
+        )
+    return dict(state)
+
+
+_ADVICE = "; partial loading would take what fits and leave the rest at random"
+
+
+def _is_plain(name: object, value: object) -> bool:
+    return (
+        isinstance(name, str)
+        and isinstance(value, Tensor)
+        and value.device.type == "cpu"  # not "meta", which has no values
+        and value.layout == torch.strided
+        and not value.is_quantized
+    )
+
+
+def _check_values(path: Path, fits: dict[str, Tensor], wanted: Mapping[str, Tensor]) -> None:
+    """Refuse what copying would hide: whole or complex numbers for real ones, and broken ones."""
+    other = [n for n, v in fits.items() if v.is_floating_point() != wanted[n].is_floating_point()]
+    if other:
+        kinds = f"{fits[other[0]].dtype}, not {wanted[other[0]].dtype}"
+        raise MeadaError(f"{path} has another kind of number in {_some(other)}: {kinds}")
+    broken = [n for n, v in fits.items() if v.is_floating_point() and not v.isfinite().all()]
+    if broken:
+        raise MeadaError(f"{path} holds infinite or undefined numbers in {_some(broken)}")
+
+
+def _differences(state: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]]) -> str:
+    """The middle of a sentence: what the file lacks, what it has beyond, what has another shape."""
+    missing = [n for n in shapes if n not in state and not n.endswith(OPTIONAL)]
+    beyond = [n for n in state if n not in shapes]
+    reshaped = [
+        f"{n} {tuple(state[n].shape)} where the network has {shapes[n]}"
+        for n in shapes
+        if n in state and tuple(state[n].shape) != shapes[n]
+    ]
+    faults = (
+        missing and f"lacks {_some(missing)}",
+        beyond and f"has {_some(beyond)} that the network does not know",
+        reshaped and f"has another shape in {_some(reshaped)}",
+    )
+    return "does not fit the network: it " + ", ".join(fault for fault in faults if fault)
+
+
+def _some(names: Iterable[str], shown: int = 3) -> str:
+    """The first few names and how many there are.
+
+    >>> _some(["a", "b"]), _some("abcde")
+    ('a, b', 'a, b, c and 2 more')
+    """
+    names = list(names)
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more

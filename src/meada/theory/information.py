@@ -1,0 +1,90 @@
+r"""Proposition 1 on small discrete spaces, where every mutual information is a finite sum.
+
+A deterministic network is a chain of maps X -> Z -> Yhat; with X on finitely many atoms the
+proposition :math:`I(X;Z) \geq I(X;\hat Y) = H(\hat Y)` can be computed rather than believed.
+"""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.special import entr
+
+from meada.theory._checks import check_law
+from meada.types import Scalar
+
+Law = Float[Tensor, " A"]
+JointLaw = Float[Tensor, "A B"]
+
+
+def shannon_entropy(p: Law) -> Scalar:
+    r"""Entropy of a law on finitely many atoms, :math:`H = -\sum_a p_a \log p_a`, in nats.
+
+    >>> shannon_entropy(torch.tensor([0.5, 0.25, 0.25])) / torch.tensor(2.0).log()  # in bits
+    tensor(1.5000)
+    """
+    check_law(p, "the law")
+    return entr(p).sum()
+
+
+def mutual_information(joint: JointLaw) -> Scalar:
+    r"""I(A; B), the KL-divergence of the joint law from the product of its marginals.
+
+    >>> mutual_information(torch.tensor([[0.5, 0.0], [0.0, 0.5]]))  # each tells the other
+    tensor(0.6931)
+    >>> mutual_information(torch.full((2, 2), 0.25))  # independent
+    tensor(0.)
+    """
+    check_law(joint, "the joint law", dims=2)
+    product = joint.sum(1, keepdim=True) * joint.sum(0, keepdim=True)
+    return (joint.xlogy(joint) - joint.xlogy(product)).sum()
+
+
+def conditional_entropy(joint: JointLaw) -> Scalar:
+    """H(B | A), the mean over A of the entropy of B's conditional law.
+
+    >>> conditional_entropy(torch.tensor([[0.25, 0.25], [0.5, 0.0]]))  # half of log 2
+    tensor(0.3466)
+    """
+    check_law(joint, "the joint law", dims=2)
+    return entr(joint).sum() - entr(joint.sum(1)).sum()
+
+
+def graph_law(p: Law, image: Int[Tensor, " A"], atoms: int) -> JointLaw:
+    """Joint law of A and f(A), where ``image[a]`` is f(a), one of ``atoms`` values.
+
+    >>> graph_law(torch.tensor([0.5, 0.3, 0.2]), torch.tensor([1, 0, 1]), 2)
+    tensor([[0.0000, 0.5000],
+            [0.3000, 0.0000],
+            [0.0000, 0.2000]])
+    """
+    return torch.zeros(len(p), atoms, dtype=p.dtype).scatter(1, image[:, None], p[:, None])
+
+
+class Proposition1(NamedTuple):
+    """Every quantity of Proposition 1, in nats, in the order in which the paper writes them."""
+
+    i_x_z: float
+    i_x_y: float
+    h_y: float
+    h_y_given_x: float
+
+
+def proposition_1(p: Law, z: Int[Tensor, " A"], y: Int[Tensor, " Z"], classes: int) -> Proposition1:
+    r"""The proposition's terms for the network x -> z[x] -> y[z[x]] on the law ``p`` of X.
+
+    Four inputs, three latent codes, two classes: I(X;Z) = 1.04 is at least I(X;Yhat) = H(Yhat).
+
+    >>> terms = proposition_1(torch.full((4,), 0.25), torch.tensor([0, 1, 1, 2]),
+    ...                       torch.tensor([0, 0, 1]), classes=2)
+    >>> [round(term, 4) for term in terms]
+    [1.0397, 0.5623, 0.5623, 0.0]
+    """
+    x_z, x_y = graph_law(p, z, len(y)), graph_law(p, y[z], classes)
+    return Proposition1(
+        i_x_z=float(mutual_information(x_z)),
+        i_x_y=float(mutual_information(x_y)),
+        h_y=float(shannon_entropy(x_y.sum(0))),
+        h_y_given_x=float(conditional_entropy(x_y)),
+    )

@@ -1,0 +1,87 @@
+"""The command line as a new user meets it: real processes, exit codes, one sentence."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def meada(*words, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "meada", *words],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("verb", ["", "train", "evaluate", "list", "quickstart", "data"])
+def test_help_is_there_without_torch(verb):
+    code = (
+        "import sys; sys.argv = ['meada', *sys.argv[1:]]\n"
+        "from meada.cli.main import main\n"
+        "try: main()\n"
+        "except SystemExit as e: assert not e.code, e.code\n"
+        "assert 'torch' not in sys.modules, 'help must not wait for torch'"
+    )
+    words = [w for w in (verb, "--help") if w]
+    got = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
+    assert got.returncode == 0, got.stderr
+    assert "Usage" in got.stdout
+    assert not verb or verb == "data" or "Example" in got.stdout
+
+
+def test_list_as_json_is_the_contract():
+    known = json.loads(meada("list", "--json").stdout)
+    assert known.keys() == {"methods", "networks", "datasets", "recipes"}
+    assert {"erm", "ada", "meada"} <= set(known["methods"])
+    assert "lenet" in known["networks"] and "digits" in known["datasets"]
+    assert {"digits/erm", "digits/ada", "digits/meada"} <= set(known["recipes"])
+
+
+@pytest.mark.parametrize(
+    "words, sentence",
+    [
+        (["train", "digits/meda", "--out", "x"], "unknown recipe 'digits/meda': did you mean"),
+        (
+            ["train", "digits/erm", "--out", "x", "--set", "plan.total_steps=-1"],
+            "'plan.total_steps'",
+        ),
+        (["train", "digits/erm", "--out", "x", "--set", "plan.rounds=1000"], "do not fit"),
+        (
+            ["train", "digits/erm", "--out", "x", "--set", "method.name=nope"],
+            "unknown method 'nope'",
+        ),
+        (["train", "digits/erm", "--out", "x", "--set", "data.root=nowhere"], "nowhere"),
+        (["evaluate", "nowhere"], "nowhere holds no run"),
+        (["evaluate", "nowhere", "--rule", "best"], "unknown rule 'best'"),
+        (["nonsense"], "nonsense"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(words, sentence, tmp_path):
+    got = meada(*words, cwd=tmp_path)
+    assert got.returncode == 2
+    assert sentence in got.stderr and "Traceback" not in got.stderr
+    if words[0] != "nonsense":
+        assert len(got.stderr.strip().splitlines()) == 1
+
+
+def test_a_run_and_its_evaluation_agree(tmp_path):
+    from tests_tiny import write_recipe
+
+    out = tmp_path / "run"
+    got = meada("train", str(write_recipe(tmp_path)), "--out", str(out))
+    assert got.returncode == 0 and "accuracy (%)" in got.stdout
+    assert "round 1 of 2, maximise" in got.stderr and "minimise to the end" in got.stderr
+    record = json.loads((out / "record.json").read_text())
+    for rule in ("last", "oracle"):
+        scores = json.loads(meada("evaluate", str(out), "--rule", rule, "--json").stdout)
+        assert scores == record["results"][rule]
+    one = json.loads(meada("evaluate", str(out), "--on", "noisy", "--json").stdout)
+    assert one.keys() == {"noisy"}
+    wrong = meada("evaluate", str(out), "--on", "nosy")
+    assert wrong.returncode == 2 and "did you mean 'noisy'" in wrong.stderr
+    quiet = meada("train", str(tmp_path / "tiny.toml"), "--out", str(tmp_path / "q"), "--quiet")
+    assert quiet.returncode == 0 and quiet.stdout == quiet.stderr == ""

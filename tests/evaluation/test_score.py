@@ -1,0 +1,65 @@
+"""Scores against numbers worked out by hand."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+import meada
+from meada.errors import MeadaError
+from meada.evaluation.calibration import brier, expected_calibration_error
+from meada.evaluation.score import predict, score
+
+
+def logits_of(*rows):
+    return torch.tensor(rows).log()
+
+
+def test_by_hand():
+    logits = logits_of([0.7, 0.2, 0.1], [0.1, 0.6, 0.3])
+    got = score(logits, torch.tensor([0, 2]))
+    assert got["accuracy"] == 50.0 and got["n"] == 2
+    assert got["nll"] == pytest.approx(-(math.log(0.7) + math.log(0.3)) / 2)
+    assert got["brier"] == pytest.approx((0.09 + 0.04 + 0.01 + 0.01 + 0.36 + 0.49) / 2)
+    assert got["ece"] == pytest.approx((abs(0.7 - 1) + abs(0.6 - 0)) / 2)
+
+
+def test_calibration_sums_within_a_bin_before_the_gap():
+    logits = logits_of([0.61, 0.39], [0.62, 0.38])  # both in (9/15, 10/15]
+    assert expected_calibration_error(logits, torch.tensor([0, 1])) == pytest.approx(0.615 - 0.5)
+
+
+def test_certainty_falls_into_the_last_bin():
+    assert expected_calibration_error(torch.tensor([[1000.0, 0.0]]), torch.tensor([0])) == 0
+
+
+def test_a_perfect_prediction_has_no_brier_score():
+    assert brier(torch.tensor([[1000.0, 0.0]]), torch.tensor([0])) == 0
+
+
+def test_eight_bits_and_floats_score_alike_and_the_network_is_left_alone():
+    net = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(48), nn.Linear(48, 5)).train()
+    before = {k: v.clone() for k, v in net.state_dict().items()}
+    images = torch.randint(256, (10, 3, 4, 4), dtype=torch.uint8)
+    labels = torch.randint(5, (10,))
+    a = meada.evaluate(net, {"a": (images, labels)}, batch_size=3)
+    b = meada.evaluate(net, {"a": (images.double() / 255, labels)})
+    assert a["a"].keys() >= {"accuracy", "n", "ece", "nll"}
+    assert a["a"] == pytest.approx(b["a"])
+    assert net.training and all(torch.equal(before[k], v) for k, v in net.state_dict().items())
+
+
+def test_every_image_is_seen_partial_batch_included():
+    net = nn.Sequential(nn.Flatten(), nn.Linear(48, 5))
+    x = torch.rand(7, 3, 4, 4)
+    assert torch.allclose(predict(net, x, batch_size=3), net(x))
+
+
+def test_bad_domains_are_named():
+    net = nn.Sequential(nn.Flatten(), nn.Linear(48, 5))
+    x = torch.rand(2, 3, 4, 4)
+    with pytest.raises(MeadaError, match="domain 'empty' has 0 images"):
+        meada.evaluate(net, {"empty": (x[:0], torch.zeros(0).long())})
+    with pytest.raises(MeadaError, match="domain 'odd' has labels from 0 to 9"):
+        meada.evaluate(net, {"odd": (x, torch.tensor([0, 9]))})

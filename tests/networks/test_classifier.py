@@ -1,0 +1,110 @@
+"""The embedding of any network: found, or told, or missed with a sentence."""
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from meada.errors import MeadaError
+from meada.networks.classifier import bare, embedding_width, watching
+
+X = torch.rand(3, 3, 4, 4, dtype=torch.float64)
+
+
+def two_layers() -> nn.Sequential:
+    return nn.Sequential(nn.Flatten(), nn.Linear(48, 7), nn.Tanh(), nn.Linear(7, 5))
+
+
+class Wrapped(nn.Module):
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x)
+
+
+class Backwards(nn.Module):
+    """Its Linear layers are called in another order than they were made in; one never is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(6, 5)
+        self.first = nn.Linear(48, 6)
+        self.unused = nn.Linear(9, 9)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(input=self.first(x.flatten(1)).relu())
+
+
+class Twice(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix = nn.Linear(48, 48)
+        self.head = nn.Linear(48, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.mix(self.mix(x.flatten(1)).tanh()))
+
+
+@pytest.mark.parametrize("wrap", [lambda n: n, Wrapped, lambda n: nn.Sequential(n)])
+def test_it_is_the_input_of_the_last_linear(wrap):
+    net = two_layers()
+    with watching(wrap(net)) as forward:
+        logits, z = forward(X)
+    assert_close(z, net[:3](X))
+    assert_close(logits, net(X))
+
+
+def test_the_last_linear_that_is_reached_not_the_last_that_was_made():
+    net = Backwards()
+    with watching(net) as forward:
+        _, z = forward(X)
+    assert_close(z, net.first(X.flatten(1)).relu())
+
+
+def test_a_named_submodule_gives_the_output_of_its_last_call():
+    net = Twice()
+    with watching(net, "mix") as forward:
+        _, z = forward(X)
+    assert_close(z, net.mix(net.mix(X.flatten(1)).tanh()))
+
+
+def test_a_map_of_features_is_flattened():
+    net = nn.Sequential(nn.Conv2d(3, 2, 3), nn.Flatten(), nn.Linear(8, 5))
+    assert embedding_width(net, X, "0") == 8
+
+
+def test_hooks_are_gone_afterwards():
+    net = two_layers()
+    with pytest.raises(ZeroDivisionError), watching(net):
+        raise ZeroDivisionError
+    assert not any(m._forward_pre_hooks or m._forward_hooks for m in net.modules())
+
+
+def test_no_linear_is_said():
+    net = nn.Sequential(nn.Conv2d(3, 5, 4), nn.Flatten())
+    with watching(net) as forward, pytest.raises(MeadaError, match="reaches no nn.Linear"):
+        forward(X)
+    with watching(net, "0") as forward:
+        assert forward(X)[1].shape == (3, 5)
+
+
+def test_a_wrong_name_gives_the_nearest():
+    with pytest.raises(MeadaError, match="'mixx' is no submodule of Twice: did you mean 'mix'"):
+        watching(Twice(), "mixx").__enter__()
+
+
+def test_an_output_that_is_no_logits_is_said():
+    class Pair(nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return x, x
+
+    with watching(Pair(), "") as forward, pytest.raises(MeadaError, match="gave tuple for 3"):
+        forward(X)
+
+
+def test_wrappers_are_taken_off():
+    net = two_layers()
+    assert bare(nn.DataParallel(net)) is net
+    assert bare(torch.compile(net)) is net

@@ -1,0 +1,98 @@
+"""Recipes: the paper's settings, read whole, every fault named."""
+
+import pytest
+
+from meada.errors import MeadaError
+from meada.recipe import from_toml, load_recipe, recipe_names, resolve, to_toml
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_shipped_recipe_is_whole_and_survives_a_round_trip(name, tmp_path):
+    recipe = load_recipe(name)
+    path = tmp_path / "recipe.toml"
+    path.write_text(to_toml(recipe))
+    assert from_toml(path) == recipe
+
+
+def test_the_papers_settings_on_digits():
+    recipe = load_recipe("digits/meada")
+    assert recipe.descent.model_dump() == {
+        "name": "adam", "lr": 1e-4, "weight_decay": 0.0, "momentum": 0.0, "nesterov": False,
+        "schedule": "constant",
+    }  # fmt: skip
+    plan = recipe.plan
+    assert (plan.rounds, plan.min_steps, plan.total_steps, plan.batch_size) == (3, 100, 10_000, 32)
+    wanted = {"name": "meada", "beta": 10.0, "steps": 15, "step_size": 1.0, "gamma": 1.0,
+              "units": "official", "units_batch": 32, "grow": "pool"}  # fmt: skip
+    assert wanted.items() <= recipe.method.items()
+    assert recipe.data["train"] == 10_000 and recipe.network == {"name": "lenet"}
+
+
+def test_digits_recipes_differ_in_the_method_alone():
+    tables = [load_recipe(f"digits/{m}").model_dump() for m in ("erm", "ada", "meada")]
+    for table in tables:
+        for key in ("name", "note", "method"):
+            table.pop(key)
+    assert tables[0] == tables[1] == tables[2]
+
+
+def test_ada_is_meada_without_entropy():
+    ada, meada = load_recipe("digits/ada").method, load_recipe("digits/meada").method
+    assert ada.pop("beta") == 0.0 and meada.pop("beta") == 10.0
+    assert {**ada, "name": ""} == {**meada, "name": ""}
+
+
+def test_changes_reach_their_place():
+    recipe = load_recipe("digits/meada", ["plan.rounds=2", "method.beta=1.5", "pool.store=uint8"])
+    assert recipe.plan.rounds == 2 and recipe.method["beta"] == 1.5 and recipe.pool.store == "uint8"
+
+
+@pytest.mark.parametrize(
+    "change, sentence",
+    [
+        ("plan.round=2", "unknown key 'plan.round': did you mean 'rounds'"),
+        ("plan.rounds=two", "key 'plan.rounds' is 'two'"),
+        ("plan.total_steps=-5", "key 'plan.total_steps' is -5"),
+        ("plan.total_steps=150", "3 rounds of 100 steps do not fit in total_steps=150"),
+        ("method.bta=1", "unknown key 'method.bta': did you mean 'beta'"),
+        ("method.beta=big", "key 'method.beta' is 'big'"),
+        ("method.grow=sideways", "key 'method.grow' is 'sideways'"),
+        ("method.name=meda", "unknown method 'meda': did you mean 'meada'"),
+        ("network.name=lenett", "unknown network 'lenett': did you mean 'lenet'"),
+        ("data.name=digit", "unknown data set 'digit': did you mean 'digits'"),
+        ("network.num_classes=3", "unknown key 'network.num_classes'"),
+        ("nonsense=1", "unknown key 'nonsense'"),
+        ("nonsense", "the form a.b=c is needed"),
+        ("name.a=1", "'name' is a value"),
+    ],
+)
+def test_a_wrong_change_is_named(change, sentence):
+    with pytest.raises(MeadaError) as caught:
+        load_recipe("digits/meada", [change])
+    assert sentence in str(caught.value)
+
+
+def test_an_unknown_recipe_gives_the_nearest():
+    with pytest.raises(MeadaError, match="unknown recipe 'digits/meda': did you mean"):
+        load_recipe("digits/meda")
+
+
+def test_a_file_of_ones_own(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('extends = "digits/meada"\n[method]\nbeta = 2.0\n')
+    recipe = load_recipe(str(path))
+    assert recipe.method["beta"] == 2.0 and recipe.method["steps"] == 15
+    path.write_text("beta = = 2")
+    with pytest.raises(MeadaError, match="mine.toml is not TOML"):
+        load_recipe(str(path))
+
+
+def test_another_method_starts_from_its_own_settings(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('extends = "digits/meada"\n[method]\nname = "erm"\n')
+    assert load_recipe(str(path)).method == {"name": "erm"}
+
+
+def test_a_table_that_is_missing_is_named():
+    with pytest.raises(MeadaError, match="key 'data.name' is missing"):
+        resolve({"name": "x"})

@@ -1,0 +1,230 @@
+"""Runs as real processes: killed in either phase, resumed to the very same weights."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tests_tiny import write_recipe
+
+from meada.errors import MeadaError
+from meada.recipe import load_recipe
+from meada.run import run
+
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def start(recipe: Path, out: Path, *more: str, **options) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "meada", "train", str(recipe), "--out", str(out), *more]
+    return subprocess.Popen(
+        command,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    out, err = process.communicate(timeout=240)
+    assert process.returncode == 0, err
+    return out
+
+
+def wait_for(condition, process: subprocess.Popen[str]) -> None:
+    """Until something is to be seen in the run's folder; a run that ended first is a fault."""
+    for _ in range(24_000):
+        if condition():
+            return
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    raise AssertionError("never happened")
+
+
+def weights(out: Path) -> dict[str, torch.Tensor]:
+    return load_file(out / "model.safetensors")
+
+
+def equal(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[k], b[k]) for k in a)
+
+
+def without_times(record: dict) -> dict:
+    kept = {k: v for k, v in record.items() if k != "seconds"}
+    return {
+        **kept,
+        "rounds": [{k: v for k, v in r.items() if k != "seconds"} for r in record["rounds"]],
+    }
+
+
+SLOW = "steps = 40\nstep_size = 1.0\nblock = 2"  # a maximisation phase long enough to be hit
+
+
+def test_killed_in_both_phases_and_resumed_it_is_the_same_run(tmp_path):
+    recipe = write_recipe(tmp_path, settings=SLOW, total_steps=60)
+    finish(start(recipe, tmp_path / "whole", "--quiet"))
+    out = tmp_path / "killed"
+    moments = {
+        "minimise": lambda: (out / "checkpoint.pt").exists() and not (out / "pool").exists(),
+        "maximise": lambda: (out / "pool" / "round-1.json").exists(),
+        "second maximise": lambda: (out / "pool" / "round-2.json").exists(),
+        "to the end": lambda: '"step": 20' in ((out / "log.jsonl").read_text()),
+    }
+    for number, moment in enumerate(moments.values()):
+        process = start(recipe, out, "--quiet", *(["--resume"] if number else []))
+        wait_for(moment, process)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert not (out / "record.json").exists()
+    done = json.loads((out / "pool" / "round-2.json").read_text())
+    assert done["written"] == 120
+    finish(start(recipe, out, "--quiet", "--resume"))
+    assert equal(weights(tmp_path / "whole"), weights(out))
+    records = [json.loads((d / "record.json").read_text()) for d in (tmp_path / "whole", out)]
+    assert without_times(records[0]) == without_times(records[1])
+    logs = [(d / "log.jsonl").read_text().splitlines() for d in (tmp_path / "whole", out)]
+    steps = [[json.loads(line)["step"] for line in log] for log in logs]
+    assert steps[0] == steps[1]
+
+
+def test_finished_blocks_of_a_maximisation_are_not_made_again(tmp_path):
+    recipe = write_recipe(tmp_path, settings=SLOW)
+    out = tmp_path / "run"
+    process = start(recipe, out, "--quiet")
+    note = out / "pool" / "round-1.json"
+    wait_for(lambda: note.exists() and json.loads(note.read_text())["written"] >= 10, process)
+    process.kill()
+    process.wait()
+    kept = (out / "pool" / "round-1.npy").read_bytes()
+    written = json.loads(note.read_text())["written"]
+    seen: list[int] = []
+
+    def tell(phase: str, done: int, total: int) -> None:
+        if phase == "round 1 of 2, maximise":
+            seen.append(done)
+
+    torch.set_default_dtype(torch.float32)
+    run(load_recipe(str(recipe), ["pool.keep=true"]), tmp_path / "other")
+    run(load_recipe(str(recipe)), out, resume=True, tell=tell)
+    assert seen[0] == written + 2
+    start_of_images = len(kept) - 60 * 3 * 32 * 32 * 4
+    whole = (tmp_path / "other" / "pool" / "round-1.npy").read_bytes()
+    upto = start_of_images + written * 3 * 32 * 32 * 4
+    assert kept[start_of_images:upto] == whole[start_of_images:upto]
+
+
+@pytest.fixture
+def finished(tmp_path, single):
+    recipe = load_recipe(str(write_recipe(tmp_path)))
+    return recipe, tmp_path / "run", run(recipe, tmp_path / "run")
+
+
+def test_a_record_holds_what_was_promised(finished):
+    recipe, out, record = finished
+    wanted = "meada recipe method network seed environment rounds seconds steps results"
+    assert record.keys() >= set(wanted.split())
+    assert record["results"].keys() == {"last", "source_val", "crafted", "oracle"}
+    for results in record["results"].values():
+        assert results.keys() == {"noisy", "blurred"}
+        assert all(s.keys() >= {"accuracy", "n", "ece", "nll"} for s in results.values())
+    assert [r["pool"] for r in record["rounds"]] == [120, 240]
+    for line in record["rounds"]:
+        assert line.keys() >= {"round", "pool", "ce", "entropy", "cost", "linf", "seconds"}
+        assert line["ce"][1] > line["ce"][0]  # harder
+    assert record["seconds"].keys() == {"minimise", "maximise", "evaluate"}
+    assert record["steps"] == 20
+    names = {p.name for p in out.iterdir()}
+    assert names >= {
+        "recipe.toml",
+        "record.json",
+        "log.jsonl",
+        "model.safetensors",
+        "checkpoint.pt",
+    }
+    assert not {"pool", "candidates"} & names
+    torch.load(out / "checkpoint.pt", weights_only=True)
+
+
+def test_the_same_seed_gives_the_same_bits(finished, tmp_path):
+    recipe, out, record = finished
+    again = run(recipe, tmp_path / "again")
+    assert equal(weights(out), weights(tmp_path / "again"))
+    assert without_times(again) == without_times(record)
+    other = run(recipe.model_copy(update={"seed": 1}), tmp_path / "other")
+    assert not equal(weights(out), weights(tmp_path / "other")) and other["seed"] == 1
+
+
+def test_an_existing_run_is_never_overwritten(finished):
+    recipe, out, record = finished
+    with pytest.raises(MeadaError, match="already holds a run: --resume"):
+        run(recipe, out)
+    assert run(recipe, out, resume=True) == record
+
+
+def test_resuming_with_other_settings_is_refused(finished, tmp_path):
+    recipe, out, _ = finished
+    with pytest.raises(MeadaError, match=r"seed \(0 there, 5 asked for\)"):
+        run(recipe.model_copy(update={"seed": 5}), out, resume=True)
+    with pytest.raises(MeadaError, match="holds no run to resume"):
+        run(recipe, tmp_path / "nowhere", resume=True)
+
+
+def test_folders_that_cannot_be(finished, tmp_path):
+    recipe = finished[0]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(MeadaError, match="file is a file: --out needs a folder"):
+        run(recipe, tmp_path / "file")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.doc").write_text("years of work")
+    with pytest.raises(MeadaError, match="not empty and holds no run"):
+        run(recipe, tmp_path / "full")
+
+
+def test_two_processes_do_not_share_a_folder(tmp_path):
+    recipe = write_recipe(tmp_path, settings=SLOW, total_steps=2000)
+    one = start(recipe, tmp_path / "run", "--quiet")
+    wait_for(lambda: (tmp_path / "run" / "checkpoint.pt").exists(), one)
+    two = start(recipe, tmp_path / "run", "--resume")
+    _, err = two.communicate(timeout=100)
+    one.kill()
+    one.communicate()
+    assert two.returncode == 2 and "another process is training there" in err
+
+
+def test_ctrl_c_keeps_the_last_state_and_says_how_to_go_on(tmp_path):
+    recipe = write_recipe(tmp_path, total_steps=3000)
+    process = start(recipe, tmp_path / "run")
+    wait_for(lambda: (tmp_path / "run" / "checkpoint.pt").exists(), process)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and "--resume" in err and "Traceback" not in err
+    torch.load(tmp_path / "run" / "checkpoint.pt", weights_only=True)
+
+
+def test_a_full_disk_is_one_sentence(tmp_path):
+    """A limit on the size of files stands for the disk: writing fails half-way, as there."""
+    recipe = write_recipe(tmp_path)
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+    process = start(recipe, tmp_path / "run", preexec_fn=limit)
+    _, err = process.communicate(timeout=100)
+    assert process.returncode == 2 and "Traceback" not in err
+    assert "File too large" in err and "round-1" in err
+    torch.load(tmp_path / "run" / "checkpoint.pt", weights_only=True)  # the last good state
+    finish(start(recipe, tmp_path / "run", "--resume", "--quiet"))
+
+
+def test_a_damaged_checkpoint_is_refused_with_a_reason(tmp_path, single):
+    recipe = load_recipe(str(write_recipe(tmp_path)))
+    run(recipe, tmp_path / "run")
+    (tmp_path / "run" / "record.json").unlink()
+    (tmp_path / "run" / "checkpoint.pt").write_bytes(b"not a checkpoint")
+    with pytest.raises(MeadaError, match="checkpoint.pt is damaged or no checkpoint"):
+        run(recipe, tmp_path / "run", resume=True)
