@@ -26,13 +26,16 @@ class Descent(Settings):
 
     def build(self, weights: Iterable[torch.nn.Parameter]) -> Optimizer:
         if self.name == "adam":
-            return torch.optim.Adam(weights, lr=self.lr, weight_decay=self.weight_decay)
+            return torch.optim.Adam(
+                weights, lr=self.lr, weight_decay=self.weight_decay, fused=True
+            )
         return torch.optim.SGD(
             weights,
             lr=self.lr,
             momentum=self.momentum,
             nesterov=self.nesterov,
             weight_decay=self.weight_decay,
+            fused=True,  # one pass over the weights instead of one an operation
         )
 
     def rate(self, step: int, total_steps: int) -> float:

@@ -44,12 +44,15 @@ def run(recipe: Recipe, out: Path, *, resume: bool = False, tell: Tell = nothing
 
 
 def build_network(recipe: Recipe, classes: int) -> nn.Module:
-    """A fresh network with the weights that the recipe's seed gives it."""
+    """A fresh network with the weights that the recipe's seed gives it.
+
+    Its convolutions are laid out channels-last, which the CPU's kernels are fastest with.
+    """
     with torch.random.fork_rng():
         torch.manual_seed(key(recipe.seed, "initial weights"))
         net: nn.Module = make("network", recipe.network, num_classes=classes)
         method: Method = make("method", recipe.method)
-        return method.adapt(net)
+        return method.adapt(net).to(memory_format=torch.channels_last)
 
 
 def load_model(folder: RunFolder, classes: int, rule: str = "last") -> nn.Module:

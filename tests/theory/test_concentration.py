@@ -94,9 +94,10 @@ def test_samples_needed_inverts_the_bound(n: int, classes: int, delta: float) ->
 @pytest.mark.parametrize("error", [1e-3, 1e-6, 1e-9, 1e-20])
 def test_samples_needed_is_the_first_n_however_large(error: float) -> None:
     n = samples_needed(error, 10, 0.05)
-    assert entropy_deviation_bound(n - 1, 10, 0.05) > error
-    for later in (n, n + 1, n + 2, n + 1000, 2 * n, 10 * n):
-        assert entropy_deviation_bound(later, 10, 0.05) <= error
+    assert entropy_deviation_bound(n, 10, 0.05) <= error
+    for away in {2**k for k in range(n.bit_length() - 1)}:  # rounding would blur the nearest ones
+        assert entropy_deviation_bound(n - away, 10, 0.05) > error
+        assert entropy_deviation_bound(n + away, 10, 0.05) <= error
 
 
 @pytest.mark.parametrize("error", [0.0, -1.0, math.nan])

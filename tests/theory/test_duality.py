@@ -77,6 +77,18 @@ def test_moving_each_atom_to_its_own_maximiser_reaches_the_supremum(gamma: float
     assert reached == pytest.approx(dual_value(case.p0, case.value, case.cost, gamma), abs=1e-9)
 
 
+@pytest.mark.parametrize("gamma", GAMMAS)
+def test_mass_pays_to_go_from_p0_to_p_where_the_way_back_costs_otherwise(gamma: float) -> None:
+    rng = np.random.default_rng(0)
+    value, p0 = rng.normal(size=8), rng.dirichlet(np.ones(8))
+    one_way = rng.random((8, 8)) * (1 - np.eye(8))
+    assert primal_value(p0, value, one_way, gamma).value == pytest.approx(
+        dual_value(p0, value, one_way, gamma), abs=1e-9
+    )
+    a, b = np.eye(8)[:2]
+    assert transport_distance(b, a, one_way) == pytest.approx(one_way[0, 1])
+
+
 def test_a_large_gamma_leaves_every_atom_in_place() -> None:
     case = Instance(1)
     np.testing.assert_allclose(surrogate_losses(case.value, case.cost, 1e9), case.value)

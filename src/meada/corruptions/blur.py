@@ -7,7 +7,7 @@ from jaxtyping import Float64
 from scipy import sparse
 from scipy.signal import fftconvolve
 
-from meada.corruptions.arrays import LIFT, LIFT_SINGLE, Levels
+from meada.corruptions.arrays import LIFT, Levels
 from meada.corruptions.glass import shuffle
 from meada.corruptions.motion import motion
 from meada.corruptions.operators import apply, gaussian, zoom_in_full
@@ -30,13 +30,13 @@ def defocus_blur(x: Levels, rng: Streams, radius: float, alias: float) -> Levels
 
 def glass_blur(x: Levels, rng: Streams, sigma: float, reach: float, rounds: float) -> Levels:
     """Pixels trade places with near ones, between two slight blurs; 8 bits in the middle."""
-    smooth = np.floor(gaussian(x, sigma) + LIFT_SINGLE)
-    return gaussian(shuffle(smooth, rng, int(reach), int(rounds)), sigma) + LIFT_SINGLE
+    smooth = np.floor(gaussian(x.astype(np.float64), sigma) + LIFT)
+    return gaussian(shuffle(smooth, rng, int(reach), int(rounds)), sigma) + LIFT
 
 
 def motion_blur(x: Levels, rng: Streams, radius: float, sigma: float) -> Levels:
     """The camera moves to the right, up to 45 degrees up or down; 8 bits, rounded."""
-    return motion(x, rng.uniform((), -45, 45), radius, sigma)
+    return motion(x, rng.uniform((), -45.0, 45.0), radius, sigma)
 
 
 def zoom_blur(x: Levels, rng: Streams, stop: float, step: float) -> Levels:

@@ -5,7 +5,7 @@ from io import BytesIO
 import numpy as np
 from PIL import Image
 
-from meada.corruptions.arrays import LIFT_SINGLE, Levels, Pixels, eight_bits
+from meada.corruptions.arrays import LIFT_SINGLE, Levels, Picture, eight_bits
 from meada.corruptions.resample import enlarge, shrink
 from meada.corruptions.streams import Streams
 from meada.corruptions.warp import elastic
@@ -35,7 +35,7 @@ def jpeg_compression(x: Levels, rng: Streams, quality: float) -> Levels:
     return np.stack([_through_jpeg(image, int(quality)) for image in pixels]).astype(x.dtype)
 
 
-def _through_jpeg(image: Pixels, quality: int) -> Pixels:
+def _through_jpeg(image: Picture, quality: int) -> Picture:
     file = BytesIO()
     channels_last = image[0] if len(image) == 1 else image.transpose(1, 2, 0)
     Image.fromarray(np.ascontiguousarray(channels_last)).save(file, "JPEG", quality=quality)

@@ -66,7 +66,7 @@ def _shrink(picture: UInt8[np.ndarray, "H W 3"], scale: float) -> UInt8[np.ndarr
     return picture[stride // 2 :: stride, stride // 2 :: stride][:height, :width]
 
 
-def _fit(picture: UInt8[np.ndarray, "H W 3"], height: int, width: int) -> Picture:
+def _fit(picture: UInt8[np.ndarray, "h w 3"], height: int, width: int) -> Picture:
     """Enlarge a picture that has no room for the crop to move; (3, H, W)."""
     grow = max((height + 1) / picture.shape[0], (width + 1) / picture.shape[1])
     if grow > 1:

@@ -17,6 +17,8 @@ def gaussian(
     x: Levels | Layer, sigma: float, mode: str = "nearest", truncate: float = 4.0
 ) -> Levels | Layer:
     """Gaussian blur of the last two axes, in the precision of ``x``."""
+    if int(truncate * sigma + 0.5) == 0:  # the kernel is its middle
+        return x
     height, width = x.shape[-2:]
     rows, columns = (
         gaussian_matrix(size, sigma, mode, truncate).astype(x.dtype) for size in (height, width)
@@ -26,8 +28,6 @@ def gaussian(
 
 @lru_cache(maxsize=64)
 def gaussian_matrix(size: int, sigma: float, mode: str, truncate: float) -> Matrix:
-    if int(truncate * sigma + 0.5) == 0:
-        return np.eye(size)
     return gaussian_filter1d(np.eye(size), sigma, axis=0, mode=mode, truncate=truncate)
 
 

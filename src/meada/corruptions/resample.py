@@ -7,14 +7,16 @@ columns, rounded to 8 bits after each. Pillow weighs in fixed point, 22 bits aft
 from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Float, Float64, Int64
 
 from meada.corruptions.arrays import Levels
+
+Resized = Float[np.ndarray, "N C {height} {width}"]
 
 ONE = 1 << 22
 
 
-def shrink(x: Levels, height: int, width: int) -> Levels:
+def shrink(x: Levels, height: int, width: int) -> Resized:
     """Whole levels to whole levels, of a size no larger."""
     if max(x.shape[2] / height, x.shape[3] / width) > 5:
         # from six pixels in a cell a mean can be a tie, which single precision might round wrongly
@@ -24,7 +26,7 @@ def shrink(x: Levels, height: int, width: int) -> Levels:
     return np.floor(rows.astype(x.dtype) @ across + x.dtype.type(0.5))
 
 
-def enlarge(x: Levels, height: int, width: int) -> Levels:
+def enlarge(x: Levels, height: int, width: int) -> Resized:
     """To a size no smaller, where a cell holds the centre of one pixel: its colour."""
     rows, columns = (
         nearest(old, new) for old, new in zip(x.shape[2:], (height, width), strict=True)
@@ -42,9 +44,14 @@ def weights(size: int, target: int) -> Float64[np.ndarray, "{target} {size}"]:
     [[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]]
     """
     scale = size / target
-    centre = (np.arange(target)[:, None] + 0.5) * scale
-    position = (np.arange(size) - centre + 0.5) / max(scale, 1.0)
-    inside = ((position > -0.5) & (position <= 0.5)).astype(np.float64)
+    cell = max(scale, 1.0)
+    pixel, centre = np.arange(size), (np.arange(target)[:, None] + 0.5) * scale
+    # a centre on the border of two cells falls to either by rounding: the order of work is Pillow's
+    position = (pixel - centre + 0.5) * (1.0 / cell)
+    looked_at = (pixel >= np.floor(centre - 0.5 * cell + 0.5)) & (
+        pixel < np.floor(centre + 0.5 * cell + 0.5)
+    )
+    inside = (looked_at & (position > -0.5) & (position <= 0.5)).astype(np.float64)
     return np.floor(inside / inside.sum(1, keepdims=True) * ONE + 0.5) / ONE
 
 

@@ -21,7 +21,7 @@ class Stack:
 
     name: str
     images: UInt8[np.ndarray, "N H W C"]
-    labels: Integer[np.ndarray, " N"]
+    labels: Integer[np.ndarray, " M"]  # as many, which is checked below
 
     def __post_init__(self) -> None:
         if len(self.images) == 0:

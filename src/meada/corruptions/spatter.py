@@ -40,7 +40,7 @@ def spatter(
 
 def shine(liquid: Layer) -> Layer:
     """How strongly water of 8-bit depth lights up, at most 1: its distance to rims, embossed."""
-    distance = chamfer(edges(liquid, 50, 150))
+    distance = chamfer(edges(liquid, 50.0, 150.0))
     relief = equalise(np.floor(_box(np.minimum(distance, FAR))).astype(np.int64))
     emboss = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]])
     lit = np.rint(_box(np.clip(_correlate(relief, emboss), 0, 255))) * liquid

@@ -53,7 +53,7 @@ class Streams:
         return words.view(kind)[:, :count].reshape(len(self), *shape)
 
     def normal(self, shape: Sequence[int], lane: int = 0) -> Float32[np.ndarray, "N ..."]:
-        """Standard normal deviates: the 65,536 equally likely quantiles, up to 4.2 deviations."""
+        """Standard normal deviates: the 65,536 equally likely quantiles, up to 4.3 deviations."""
         return _quantiles().take(self.sixteen(shape, lane))
 
     def uniform(

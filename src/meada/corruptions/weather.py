@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from meada.corruptions.arrays import Levels
+from meada.corruptions.arrays import Layer, Levels
 from meada.corruptions.colour import luma, with_value
 from meada.corruptions.frost import crop, textures
 from meada.corruptions.motion import motion
@@ -24,7 +24,7 @@ def snow(
 ) -> Levels:
     """Flakes: bright spots of enlarged noise, blurred as they fall, twice over a paler image."""
     flakes = _flakes(rng, x.shape[2], x.shape[3], mean, deviation, zoom, threshold).astype(x.dtype)
-    fallen = motion(flakes[:, None], rng.uniform((), -135, -45, lane=1), radius, sigma)
+    fallen = motion(flakes[:, None], rng.uniform((), -135.0, -45.0, lane=1), radius, sigma)
     pale = np.maximum(x, luma(x) * 1.5 + 127.5)
     return x * keep + pale * (1 - keep) + fallen + fallen[:, :, ::-1, ::-1]
 
@@ -37,7 +37,7 @@ def _flakes(
     deviation: float,
     zoom: float,
     threshold: float,
-) -> Levels:
+) -> Layer:
     """The layer before it is blurred, in whole levels; only what the zoom shows is drawn."""
     (_, rows), (_, columns) = zoom_matrix(height, zoom), zoom_matrix(width, zoom)
     noise = mean + deviation * rng.normal((rows.shape[1], columns.shape[1]))

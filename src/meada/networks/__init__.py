@@ -4,8 +4,24 @@ from collections.abc import Callable
 
 from torch import nn
 
+from meada.networks.alexnet import alexnet
+from meada.networks.allconv import allconv
+from meada.networks.densenet import densenet, densenet40
 from meada.networks.lenet import lenet
+from meada.networks.resnet import resnet18, resnet50
+from meada.networks.resnext import resnext, resnext29_4x32
+from meada.networks.wideresnet import wideresnet, wideresnet16_1
 
 NETWORKS: dict[str, Callable[..., nn.Module]] = {
     "lenet": lenet,
+    "allconv": allconv,
+    "densenet": densenet,
+    "densenet40": densenet40,
+    "wideresnet": wideresnet,
+    "wideresnet16_1": wideresnet16_1,
+    "resnext": resnext,
+    "resnext29_4x32": resnext29_4x32,
+    "alexnet": alexnet,
+    "resnet18": resnet18,
+    "resnet50": resnet50,
 }

@@ -13,11 +13,11 @@ def lenet(num_classes: int = 10) -> nn.Module:
     """
     return nn.Sequential(
         nn.Conv2d(CHANNELS, 64, 5),
+        nn.MaxPool2d(2),  # before the ReLU: the same values and gradients, a quarter of the work
         nn.ReLU(),
-        nn.MaxPool2d(2),
         nn.Conv2d(64, 128, 5),
-        nn.ReLU(),
         nn.MaxPool2d(2),
+        nn.ReLU(),
         nn.Flatten(),
         nn.Linear(128 * 5 * 5, 1024),
         nn.ReLU(),

@@ -12,11 +12,8 @@ from meada.types import Images
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
-CIFAR_MEAN = (
-    0.5,
-    0.5,
-    0.5,
-)  # of the published code: [0, 1] to [-1, 1], not the set's own statistics
+# Of the published code: [0, 1] to [-1, 1], whatever the set's own statistics are.
+CIFAR_MEAN = (0.5, 0.5, 0.5)
 CIFAR_STD = (0.5, 0.5, 0.5)
 
 

@@ -13,6 +13,7 @@ from meada.errors import MeadaError
 
 # A count that old torchvision files lack and that nothing reads while batch norm has a momentum.
 OPTIONAL = "num_batches_tracked"
+ADVICE = "; partial loading would take what fits and leave the rest at random"
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,9 @@ def load_weights(net: nn.Module, path: str | Path, *, partial: bool = False) -> 
     fits = {name: value for name, value in state.items() if shapes.get(name) == tuple(value.shape)}
     left = [name for name in shapes if name not in fits and not name.endswith(OPTIONAL)]
     unused = [name for name in state if name not in fits]
-    if not fits or ((left or unused) and not partial):
-        raise MeadaError(f"{path} {_differences(state, shapes)}{'' if partial else _ADVICE}")
+    useless = all(name.endswith(OPTIONAL) for name in fits)
+    if useless or ((left or unused) and not partial):
+        raise MeadaError(f"{path} {_differences(state, shapes)}{'' if useless else ADVICE}")
     _check_values(path, fits, wanted)
     net.load_state_dict(fits, strict=False)
     return LoadReport(tuple(n for n in shapes if n in fits), tuple(left), tuple(unused))
@@ -71,9 +73,6 @@ def read_state(path: Path) -> dict[str, Tensor]:
             "of a training checkpoint, save the network's state dict alone"
         )
     return dict(state)
-
-
-_ADVICE = "; partial loading would take what fits and leave the rest at random"
 
 
 def _is_plain(name: object, value: object) -> bool:

@@ -1,0 +1,67 @@
+"""``meada corrupt`` from the outside."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from meada.cli.corrupt import corrupt
+from meada.errors import MeadaError
+
+app = typer.Typer()
+app.command()(corrupt)
+
+
+def meada(*words: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, [str(word) for word in words], standalone_mode=False)
+    if isinstance(result.exception, MeadaError):
+        raise result.exception
+    return result.exit_code, result.output
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "images.npy", rng.integers(0, 256, (4, 32, 32, 3)).astype(np.uint8))
+    np.save(tmp_path / "labels.npy", np.arange(4))
+    return tmp_path / "images.npy"
+
+
+def test_writes_and_says_so(images, tmp_path) -> None:
+    out = tmp_path / "c"
+    names = "--corruptions=fog,contrast"
+    code, output = meada(images, "--out", out, names, "--severity=3,1", "--workers=1")
+    assert code == 0
+    assert "16 corrupted images in" in output  # 4 images x 2 corruptions x 2 severities
+    assert np.load(out / "fog.npy").shape == (8, 32, 32, 3)
+    assert json.loads((out / "corruptions.json").read_text())["severities"] == [1, 3]
+
+
+def test_json_is_the_sidecar(images, tmp_path) -> None:
+    out = tmp_path / "c"
+    _, output = meada(images, "--out", out, "--corruptions=contrast", "--json", "--workers=1")
+    assert json.loads(output) == json.loads((out / "corruptions.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--corruptions=fogg"], "did you mean 'fog'"),
+        (["--severity=1,x"], "--severity 1,x is not a list of numbers"),
+        (["--severity=7"], "not all in 1 to 5"),
+        (["--constants=cifar100"], "did you mean 'cifar'"),
+    ],
+)
+def test_bad_options_are_named(images, tmp_path, words, sentence) -> None:
+    with pytest.raises(MeadaError) as error:
+        meada(images, "--out", tmp_path / "c", *words)
+    assert sentence in str(error.value)
+    assert not (tmp_path / "c").exists()
+
+
+def test_help_gives_an_example() -> None:
+    _, output = meada("--help")
+    assert "meada corrupt photos/" in output

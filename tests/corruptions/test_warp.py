@@ -1,0 +1,59 @@
+"""Elastic transform, against SciPy's look-up with the same random numbers."""
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+from meada.corruptions import corrupt
+from meada.corruptions.constants import TABLES
+from meada.corruptions.streams import streams
+from meada.corruptions.warp import affine_maps, field, sample
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("severity", [1, 2, 3, 5])
+@pytest.mark.parametrize("shape", [(32, 32), (29, 44)])
+def test_two_look_ups(table, severity, shape, photographs) -> None:
+    """First the affine map, mirrored about the outer pixels; then the shifts, about the edges."""
+    images = photographs(2, *shape) / 255
+    alpha, sigma, affine = TABLES[table]["elastic_transform"][severity - 1]
+    rng = streams(0, "elastic_transform", severity, np.arange(2))
+    maps = affine_maps(rng, *shape, affine)
+    rows, columns = np.indices(shape).astype(float)
+    noise = [rng.sixteen(shape, lane=lane) / 32768 - 1 for lane in (1, 2)]
+    for image in range(2):
+        (a, b, c), (d, e, f) = maps[image]
+        source = [d * columns + e * rows + f, a * columns + b * rows + c]
+        smooth = lambda u: (
+            ndimage.gaussian_filter(u, sigma, mode="reflect", truncate=3) if sigma else u  # noqa: B023
+        )
+        right, down = (alpha * smooth(u[image]) for u in noise)
+        for channel in range(3):
+            bent = ndimage.map_coordinates(images[image, channel], source, order=1, mode="mirror")
+            at = [rows + down, columns + right]
+            expected = ndimage.map_coordinates(bent, at, order=1, mode="reflect")
+            ours = corrupt(images, "elastic_transform", severity, constants=table)[image, channel]
+            np.testing.assert_allclose(ours, expected, atol=2e-4)
+
+
+def test_affine_maps_bring_moved_points_back() -> None:
+    maps = affine_maps(streams(0, "elastic_transform", 1, np.arange(300)), 32, 32, 2.5)
+    points = np.array([[26.0, 26, 1], [26, 6, 1], [6, 6, 1]])
+    forward = np.linalg.inv(np.concatenate([maps, np.tile([[[0.0, 0, 1]]], (300, 1, 1))], 1))
+    moved = np.einsum("nij,pj->npi", forward, points)[..., :2] - points[:, :2]
+    assert np.abs(moved).max() <= 2.5 + 1e-9
+    assert moved.std() == pytest.approx(5 / np.sqrt(12), rel=0.05)
+
+
+def test_no_motion_is_the_identity(photographs) -> None:
+    x = photographs(1).astype(float)
+    rows, columns = np.indices((32, 32)).astype(float)
+    for mirror in ("about pixels", "about edges"):
+        np.testing.assert_allclose(sample(x, columns[None], rows[None], mirror), x, atol=1e-9)
+
+
+def test_fields_have_the_spread_of_smoothed_noise() -> None:
+    """White noise in [-1, 1] has variance 1/3, and a Gaussian of sigma leaves 1 / (4 pi sigma^2)."""
+    shifts = field(streams(0, "a", 1, np.arange(200)), 64, 64, 10.0, 2.0, 1)[:, 8:-8, 8:-8]
+    expected = 10 * np.sqrt(1 / 3 / (4 * np.pi * 2.0**2))
+    assert shifts.std() == pytest.approx(expected, rel=0.05)
