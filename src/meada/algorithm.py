@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from meada.errors import MeadaError
 from meada.methods.method import Context, Method
-from meada.minimise import Training, minimise
+from meada.minimise import Training, minimise, moved
 from meada.optimise import Descent
 from meada.pool import Pool
 from meada.settings import Settings
@@ -82,7 +82,8 @@ def begin(
     )
     with torch.random.fork_rng():
         torch.manual_seed(key(seed, "parts"))
-        parts = method.build(net, pool.batch(torch.arange(min(2, len(pool)))), context)
+        example = moved(pool.batch(torch.arange(min(2, len(pool)))), net)
+        parts = method.build(net, example, context)
     return Training(net, descent.build(net.parameters()), parts)
 
 

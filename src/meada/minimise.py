@@ -51,7 +51,6 @@ def minimise(
     Every random number is keyed by seed and step, so a resumed run draws what it would have drawn.
     """
     net = training.net
-    device = next(net.parameters()).device
     for index in draws(training, pool, context.seed, until=until, batch_size=batch_size):
         net.train()
         torch.manual_seed(key(context.seed, "network", training.step))  # dropout and its like
@@ -64,7 +63,7 @@ def minimise(
             pool_size=len(pool),
             round=training.round,
         )
-        value = descend(training, loss, _move(pool.batch(index), device), here, descent)
+        value = descend(training, loss, moved(pool.batch(index), net), here, descent)
         training.step += 1
         training.position += 1
         yield value
@@ -106,8 +105,9 @@ def refuse_non_finite(value: float, step: int) -> None:
         )
 
 
-def _move(batch: Batch, device: torch.device) -> Batch:
-    domain = None if batch.domain is None else batch.domain.to(device, non_blocking=True)
-    return Batch(
-        batch.x.to(device, non_blocking=True), batch.y.to(device, non_blocking=True), domain
-    )
+def moved(batch: Batch, net: nn.Module) -> Batch:
+    """The batch where the network is."""
+    device = next(net.parameters()).device
+    x, y, domain = (None if t is None else t.to(device, non_blocking=True) for t in batch)
+    assert x is not None and y is not None
+    return Batch(x, y, domain)

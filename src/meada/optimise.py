@@ -26,9 +26,7 @@ class Descent(Settings):
 
     def build(self, weights: Iterable[torch.nn.Parameter]) -> Optimizer:
         if self.name == "adam":
-            return torch.optim.Adam(
-                weights, lr=self.lr, weight_decay=self.weight_decay, fused=True
-            )
+            return torch.optim.Adam(weights, lr=self.lr, weight_decay=self.weight_decay, fused=True)
         return torch.optim.SGD(
             weights,
             lr=self.lr,

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from meada.algorithm import Plan
 from meada.datasets import DATASETS
+from meada.device import Device, Precision
 from meada.errors import MeadaError, nearest
 from meada.methods import METHODS
 from meada.networks.lookup import network
@@ -68,6 +69,8 @@ class Recipe(Settings):
     pool: PoolSettings = PoolSettings()
     evaluation: EvaluationSettings = EvaluationSettings()
     embedding: str = ""  # the submodule whose output is z; empty: the input of the last Linear
+    device: Device = "auto"
+    precision: Precision = "fp32"
     checkpoint_seconds: float = Field(60.0, ge=0)
 
 

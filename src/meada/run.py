@@ -12,6 +12,7 @@ from torch import nn
 from meada.algorithm import begin, nothing, train
 from meada.checkpoint import load_checkpoint, load_weights_into, save_weights
 from meada.datasets import Task
+from meada.device import choose, in_precision
 from meada.environment import environment
 from meada.errors import MeadaError
 from meada.evaluation import evaluate
@@ -52,7 +53,7 @@ def build_network(recipe: Recipe, classes: int) -> nn.Module:
         torch.manual_seed(key(recipe.seed, "initial weights"))
         net: nn.Module = make("network", recipe.network, num_classes=classes)
         method: Method = make("method", recipe.method)
-        return method.adapt(net).to(memory_format=torch.channels_last)
+        return method.adapt(net).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 def load_model(folder: RunFolder, classes: int, rule: str = "last") -> nn.Module:
@@ -76,7 +77,9 @@ def _train(recipe: Recipe, folder: RunFolder, tell: Tell) -> None:
         folder=folder.pool,
         memory=recipe.pool.memory_mb << 20,
     )
-    net, embedding = build_network(recipe, len(task.classes)), recipe.embedding or None
+    device = choose(recipe.device)
+    net = in_precision(build_network(recipe, len(task.classes)), recipe.precision, device)
+    net, embedding = net.to(device), recipe.embedding or None
     training = begin(net, pool, method, recipe.descent, seed=recipe.seed, embedding=embedding)
     journal = Journal(recipe, folder, task, tell, total=_total(recipe, method, pool))
     if folder.checkpoint.exists():
@@ -135,7 +138,11 @@ def _finish(
         "network": recipe.network["name"],
         "data": recipe.data["name"],
         "seed": recipe.seed,
-        "environment": environment(),
+        "environment": {
+            **environment(),
+            "device": str(next(net.parameters()).device),
+            "precision": recipe.precision,
+        },
         "provenance": task.provenance,
         "rounds": journal.rounds,
         "seconds": journal.clock.seconds,

@@ -49,7 +49,7 @@ def test_motion_to_the_right_leaves_the_light_on_the_left() -> None:
 
 
 def test_each_image_has_an_angle_of_its_own_within_45_degrees() -> None:
-    """The light of a dot in the middle stays in the quadrant to its left, above as often as below."""
+    """The light of a dot stays in the quadrant to its left, above as often as below."""
     images = np.zeros((400, 1, 33, 33), np.uint8)
     images[:, :, 16, 16] = 255
     y = corrupt(images, "motion_blur", 5)[:, 0].astype(int)

@@ -25,7 +25,7 @@ def test_two_look_ups(table, severity, shape, photographs) -> None:
         (a, b, c), (d, e, f) = maps[image]
         source = [d * columns + e * rows + f, a * columns + b * rows + c]
         smooth = lambda u: (
-            ndimage.gaussian_filter(u, sigma, mode="reflect", truncate=3) if sigma else u  # noqa: B023
+            ndimage.gaussian_filter(u, sigma, mode="reflect", truncate=3) if sigma else u
         )
         right, down = (alpha * smooth(u[image]) for u in noise)
         for channel in range(3):
@@ -53,7 +53,7 @@ def test_no_motion_is_the_identity(photographs) -> None:
 
 
 def test_fields_have_the_spread_of_smoothed_noise() -> None:
-    """White noise in [-1, 1] has variance 1/3, and a Gaussian of sigma leaves 1 / (4 pi sigma^2)."""
+    """White noise in [-1, 1] has variance 1/3; a Gaussian leaves 1 / (4 pi sigma^2) of it."""
     shifts = field(streams(0, "a", 1, np.arange(200)), 64, 64, 10.0, 2.0, 1)[:, 8:-8, 8:-8]
     expected = 10 * np.sqrt(1 / 3 / (4 * np.pi * 2.0**2))
     assert shifts.std() == pytest.approx(expected, rel=0.05)

@@ -24,7 +24,7 @@ def diamond_square(size: int, decay: float, uniform: np.ndarray) -> np.ndarray:
     while step >= 2:
         half = step // 2
         corners = range(0, size, step)
-        mean = lambda *at: sum(m[i % size, j % size] for i, j in at) / 4  # noqa: B023
+        mean = lambda *at: sum(m[i % size, j % size] for i, j in at) / 4
         for i in corners:
             for j in corners:
                 around = ((i, j), (i + step, j), (i, j + step), (i + step, j + step))
@@ -106,7 +106,7 @@ def test_frost_is_the_image_and_a_piece_of_a_picture(photographs, generated_fros
 
 
 def test_each_picture_of_frost_and_each_place_is_drawn_alike() -> None:
-    """Pictures that hold their own number, row and column, so that a crop tells where it is from."""
+    """Pictures of their own number, row and column: a crop tells where it is from."""
     numbers = np.indices((5, 40, 50)).astype(np.uint8).transpose(1, 0, 2, 3)
     cut = crop(tuple(numbers), streams(0, "frost", 1, np.arange(4000)), 32, 32)
     which, top, left = cut[:, :, 0, 0].T

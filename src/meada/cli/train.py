@@ -14,6 +14,10 @@ def train(
         list[str] | None, typer.Option("--set", help="Change a key: --set plan.rounds=2.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Carry on a run that stopped.")] = False,
+    device: Annotated[
+        str | None, typer.Option(help="auto, cpu, cuda or mps; auto by default.")
+    ] = None,
+    precision: Annotated[str | None, typer.Option(help="fp32 (default) or bf16.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Train what a recipe says.
@@ -25,7 +29,8 @@ def train(
     from meada.reports.table import print_record
     from meada.run import run
 
-    values = {} if seed is None else {"seed": seed}
+    asked = {"seed": seed, "device": device, "precision": precision}
+    values = {name: value for name, value in asked.items() if value is not None}
     resolved = load_recipe(recipe, set_, **values)
     try:
         with progress(resolved.name, quiet=quiet) as tell:

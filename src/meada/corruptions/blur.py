@@ -13,18 +13,18 @@ from meada.corruptions.motion import motion
 from meada.corruptions.operators import apply, gaussian, zoom_in_full
 from meada.corruptions.streams import Streams
 
-SMALL = 32 * 224  # pixels of an image up to which operators are kept: larger ones take megabytes
+SMALL = 32 * 224  # pixels of an image up to which a whole filter is kept as one sparse matrix
 
 
 def defocus_blur(x: Levels, rng: Streams, radius: float, alias: float) -> Levels:
     """The image of a point is a disk, its rim smoothed by ``alias``; mirrored at the border."""
+    height, width = x.shape[2:]
     kernel = disk(radius, alias)
-    if (kernel > 0).sum() <= 32:  # few taps: cheaper one by one than by Fourier transform
-        return apply(_filter(radius, alias, *x.shape[2:]), x)
+    if height * width < SMALL and (kernel > 0).sum() <= 32:  # few taps: cheaper one by one
+        return apply(_filter(radius, alias, height, width), x)
     reach = len(kernel) // 2
-    padded = np.pad(
-        x.astype(np.float64), ((0, 0), (0, 0), (reach, reach), (reach, reach)), "reflect"
-    )
+    around = ((0, 0), (0, 0), (reach, reach), (reach, reach))
+    padded = np.pad(x.astype(np.float64), around, mode="reflect")
     return fftconvolve(padded, kernel[None, None], mode="valid", axes=(2, 3)) + LIFT
 
 
@@ -41,7 +41,11 @@ def motion_blur(x: Levels, rng: Streams, radius: float, sigma: float) -> Levels:
 
 def zoom_blur(x: Levels, rng: Streams, stop: float, step: float) -> Levels:
     """The mean of the image and of ever larger enlargements of its middle."""
-    return apply(_zooms(stop, step, *x.shape[2:]), x)
+    height, width = x.shape[2:]
+    factors = np.arange(1, stop, step)  # rounding lets ``stop`` in, as it does in the publication
+    if height * width < SMALL:
+        return apply(_zooms(tuple(factors), height, width), x)
+    return zoomed(x, tuple(factors)) + LIFT
 
 
 def gaussian_blur(x: Levels, rng: Streams, sigma: float) -> Levels:
@@ -77,11 +81,8 @@ def _mirrored(g: Float64[np.ndarray, " taps"], size: int) -> Float64[np.ndarray,
     return matrix
 
 
+@lru_cache(maxsize=16)
 def _filter(radius: float, alias: float, height: int, width: int) -> sparse.csr_array:
-    return (_kept_filter if height * width < SMALL else _new_filter)(radius, alias, height, width)
-
-
-def _new_filter(radius: float, alias: float, height: int, width: int) -> sparse.csr_array:
     """The kernel as an operator on pixels, mirrored at the border."""
     kernel = disk(radius, alias)
     reach = len(kernel) // 2
@@ -95,18 +96,24 @@ def _new_filter(radius: float, alias: float, height: int, width: int) -> sparse.
     return sparse.coo_array(entries, shape=(pixels.size, pixels.size)).tocsr()
 
 
-def _zooms(stop: float, step: float, height: int, width: int) -> sparse.csr_array:
-    return (_kept_zooms if height * width < SMALL else _new_zooms)(stop, step, height, width)
-
-
-def _new_zooms(stop: float, step: float, height: int, width: int) -> sparse.csr_array:
-    factors = np.arange(1, stop, step)  # rounding lets ``stop`` in, as it does in the publication
+@lru_cache(maxsize=16)
+def _zooms(factors: tuple[float, ...], height: int, width: int) -> sparse.csr_array:
+    """The mean over the image and its enlargements as one operator on pixels."""
     total = sparse.eye_array(height * width, format="csr")
     for factor in factors:
-        rows, columns = (sparse.csr_array(zoom_in_full(n, float(factor))) for n in (height, width))
+        rows, columns = zoom_in_full(height, factor), zoom_in_full(width, factor)
         total = total + sparse.kron(rows, columns, format="csr")
     return sparse.csr_array(total / (len(factors) + 1))
 
 
-_kept_filter = lru_cache(maxsize=16)(_new_filter)
-_kept_zooms = lru_cache(maxsize=16)(_new_zooms)
+def zoomed(x: Levels, factors: tuple[float, ...]) -> Levels:
+    """The same mean, one factor after the other and along columns, then along rows."""
+    n, channels, height, width = x.shape
+    columns_first = np.ascontiguousarray(x.transpose(3, 2, 0, 1), dtype=np.float64)
+    total = x.transpose(2, 3, 0, 1).astype(np.float64).reshape(height, -1)
+    for factor in factors:
+        across = zoom_in_full(width, factor) @ columns_first.reshape(width, -1)
+        rows_first = across.reshape(width, height, -1).swapaxes(0, 1)
+        total += zoom_in_full(height, factor) @ rows_first.reshape(height, -1)
+    mean = total.reshape(height, width, n, channels) / (len(factors) + 1)
+    return mean.transpose(2, 3, 0, 1)

@@ -15,7 +15,7 @@ from meada.datasets.root import data_root
 PHOTOGRAPHS = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg")
 # a sixth, frost6.jpg, is published and never drawn: the generator draws from five
 
-Picture = UInt8[np.ndarray, "3 H W"]
+Picture = UInt8[np.ndarray, "3 _ _"]  # each of a size of its own
 
 
 def frost_source() -> str:

@@ -13,7 +13,7 @@ def weights(radius: float, sigma: float) -> Float64[np.ndarray, " taps"]:
     """Weights of the pixel itself and of those ahead, without the ones too small for 16 bits.
 
     >>> weights(6.0, 1.0).round(3)
-    array([0.571, 0.346, 0.077, 0.006, 0.   , 0.   ])
+    array([0.57 , 0.346, 0.077, 0.006, 0.   , 0.   ])
     """
     taps = np.arange(2 * ceil(radius) + 1)
     k = np.exp(-(taps**2) / (2 * sigma**2))

@@ -46,12 +46,13 @@ def zoom_matrix(size: int, factor: float) -> tuple[slice, Matrix]:
     return slice(top, top + kept), matrix[trim : trim + size]
 
 
-def zoom_in_full(size: int, factor: float) -> Matrix:
+@lru_cache(maxsize=256)
+def zoom_in_full(size: int, factor: float) -> sparse.csr_array:
     """The same, reading the whole length."""
     part, matrix = zoom_matrix(size, factor)
     full = np.zeros((size, size))
     full[:, part] = matrix
-    return full
+    return sparse.csr_array(full)
 
 
 def apply(operator: sparse.csr_array, x: Levels) -> Float[np.ndarray, "N C H W"]:

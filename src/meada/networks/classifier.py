@@ -88,7 +88,7 @@ def _logits(output: Any, n: int) -> Logits:
         raise MeadaError(
             f"the network gave {shape} for {n} images: logits of shape ({n}, classes) are needed"
         )
-    return output
+    return _single(output)
 
 
 def _flat(seen: dict[str, Any], n: int, embedding: str | None) -> Embedding:
@@ -104,4 +104,9 @@ def _flat(seen: dict[str, Any], n: int, embedding: str | None) -> Embedding:
     if not isinstance(z, Tensor) or z.ndim == 0 or len(z) != n:
         shape = tuple(z.shape) if isinstance(z, Tensor) else type(z).__name__
         raise MeadaError(f"{where} gives {shape} for {n} images: one row an image is needed")
-    return z.flatten(1) if z.ndim > 1 else z[:, None]
+    return _single(z.flatten(1) if z.ndim > 1 else z[:, None])
+
+
+def _single(values: Tensor) -> Tensor:
+    """Half precision is for the network alone: objective and update are at least fp32."""
+    return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values

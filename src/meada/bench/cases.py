@@ -1,0 +1,149 @@
+"""The cases, each on all its sides in turn."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import torch
+
+from meada.bench import peak
+from meada.bench.data_path import data_path
+from meada.bench.measure import Result, Spread, Tell, interleave, scaled, speedup, work
+from meada.bench.phases import (
+    agreement,
+    meada_ascent,
+    meada_descent,
+    meada_scores,
+    published_ascent,
+    published_descent,
+    published_scores,
+    space,
+)
+from meada.bench.subjects import SUBJECTS, Subject, at_size
+from meada.bench.whole import whole_run
+from meada.errors import MeadaError, nearest
+from meada.pool import as_float
+
+BLOCKS = (16, 32, 64, 128, 256, 512)
+PEAK_STEPS = 3  # of the ascent's; a bare loop takes the same time for each
+
+
+def maximise(subject: Subject, n: int, compared: int, rounds: int, tell: Tell) -> Result:
+    """Harder copies of ``n`` images; ``compared`` of them are first checked to come out alike."""
+    alike = agreement(at_size(subject, compared), compared)  # warms up both sides, too
+    subject = at_size(subject, n)
+    block, steps = subject.method["block"], subject.method["steps"]
+    layout, these = peak.fastest(subject.net, as_float(subject.images(block)))
+
+    def bare() -> None:
+        for _ in range(PEAK_STEPS):
+            peak.run(these)
+
+    with space() as where:
+        times = interleave(
+            {
+                "published": published_ascent(where, subject, n),
+                "meada": meada_ascent(where, subject, n),
+                "peak": work(bare),
+            },
+            rounds,
+            tell,
+        )
+    times["peak"] = [t * steps / PEAK_STEPS * n / block for t in times["peak"]]
+    flop = peak.operations(subject.net, as_float(subject.images(1))) * steps * n
+    return Result(
+        about=f"{steps} ascent steps on {n} images, batches of {subject.batch} against blocks of "
+        f"{block}; peak in {layout}",
+        unit="ms an image",
+        rounds=rounds,
+        sides={name: scaled(t, 1e3 / n) for name, t in times.items()},
+        ratios={
+            "published": speedup(times["published"], times["meada"]),
+            "peak": speedup(times["peak"], times["meada"]),
+        },
+        facts={
+            "agreement": alike,
+            "compared": compared,
+            "layout": layout,
+            "gflops": {name: 1e-9 * flop / Spread.of(t).median for name, t in times.items()},
+        },
+    )
+
+
+def minimise(subject: Subject, n: int, steps: int, rounds: int, tell: Tell) -> Result:
+    subject = replace(subject, batch=min(subject.batch, n))
+    with space() as where:
+        sides = {
+            "published": published_descent(where, subject, n, steps),
+            "meada": meada_descent(subject, n, steps),
+        }
+        interleave(sides, 1)  # optimisers make their state in the first step
+        times = interleave(sides, rounds, tell)
+    return Result(
+        about=f"{subject.descent.name} on batches of {subject.batch}, data path included",
+        unit="ms a step",
+        rounds=rounds,
+        sides={name: scaled(t, 1e3 / steps) for name, t in times.items()},
+        ratios={"published": speedup(times["published"], times["meada"])},
+    )
+
+
+def evaluation(subject: Subject, n: int, rounds: int, tell: Tell) -> Result:
+    sides = {"published": published_scores(subject, n), "meada": meada_scores(subject, n)}
+    interleave(sides, 1)
+    times = interleave(sides, rounds, tell)
+    return Result(
+        about=f"{n} images scored; the published side gives accuracy alone",
+        unit="ms an image",
+        rounds=rounds,
+        sides={name: scaled(t, 1e3 / n) for name, t in times.items()},
+        ratios={"published": speedup(times["published"], times["meada"])},
+        facts={"images_per_second": {k: n / Spread.of(t).median for k, t in times.items()}},
+    )
+
+
+def blocks(subject: Subject, n: int, steps: int, rounds: int, tell: Tell) -> Result:
+    """Which block size of the ascent is the fastest here; a recipe then fixes it."""
+    method = subject.method | {"steps": steps}
+    with space() as where:
+        sides = {
+            str(block): meada_ascent(where, replace(subject, method=method | {"block": block}), n)
+            for block in BLOCKS
+            if block <= n
+        }
+        interleave(sides, 1)
+        times = interleave(sides, rounds, tell)
+    best = min(times, key=lambda name: Spread.of(times[name]).median)
+    now = str(subject.method["block"])
+    return Result(
+        about=f"{steps} ascent steps on {n} images by block size; the recipe has {now}",
+        unit="ms an image",
+        rounds=rounds,
+        sides={name: scaled(t, 1e3 / n) for name, t in times.items()},
+        ratios={name: speedup(times[best], t) for name, t in times.items()},
+        facts={"fastest": int(best), "recipe": int(now)},
+    )
+
+
+def gemm(n: int, rounds: int, tell: Tell) -> Result:
+    return Result(
+        about=f"{n} x {n} matrices, the plain product",
+        unit="GFLOP/s",
+        rounds=rounds,
+        sides={"peak": peak.gemm_rate(rounds, n)},
+    )
+
+
+Case = Callable[[bool, Tell], Result]  # whether to be quick about it, who is told
+
+
+def _sized(function: Callable[..., Result], whole: dict[str, int], quick: dict[str, int]) -> Case:
+    return lambda hurry, tell: function(tell=tell, **(quick if hurry else whole))
+
+
+def _on(function: Callable[..., Result], name: str, whole: Any, quick: Any) -> Case:
+    """The subject is made when its case comes up: a network costs memory."""
+    return lambda hurry, tell: function(
+        SUBJECTS[name](), tell=tell, **(quick if hurry else whole)
+    )

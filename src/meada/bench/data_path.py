@@ -1,0 +1,85 @@
+"""From images in memory to an augmented batch: one picture after another, or a batch at once."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from meada.bench.measure import Result, Tell, Work, interleave, scaled, speedup
+from meada.bench.pictures import Pictures, loader
+from meada.bench.subjects import Subject
+from meada.datasets.augment import flip_and_crop
+from meada.networks.normalise import CIFAR_MEAN, CIFAR_STD, Normalise
+from meada.pool import as_float
+from meada.streams import stream
+from meada.types import Images8, Labels
+
+LOADERS = 2  # worker processes: as many as the cores of the reference machine
+
+
+def data_path(subject: Subject, n: int, batch: int, rounds: int, tell: Tell) -> Result:
+    """``n`` images in shuffled batches: mirrored, cut from margins of 4, normalised."""
+    images, normalise = subject.images(n), Normalise(CIFAR_MEAN, CIFAR_STD)
+    pictures = Pictures.of(images, normalise.mean, normalise.std)
+    sides = {
+        "published": partial(_one_by_one, pictures, n, batch),
+        "published, 2 loaders": partial(_loaded, pictures, n, batch),
+        "meada": partial(_at_once, images, normalise, batch),
+    }
+    interleave(sides, 1)
+    times = interleave(sides, rounds, tell)
+    return Result(
+        about=f"{n} images of {subject.pixels} x {subject.pixels} in batches of {batch}: flip, "
+        "crop, normalise",
+        unit="us an image",
+        rounds=rounds,
+        sides={name: scaled(t, 1e6 / n) for name, t in times.items()},
+        ratios={
+            "published": speedup(times["published"], times["meada"]),
+            "loaders": speedup(times["published, 2 loaders"], times["meada"]),
+        },
+    )
+
+
+def augmented_batch(
+    images: Images8, index: Labels, normalise: Normalise, generator: torch.Generator
+) -> Tensor:
+    """The package's path: 8 bits until the last moment."""
+    return normalise(as_float(flip_and_crop(images.index_select(0, index), generator)))
+
+
+def _at_once(images: Images8, normalise: Normalise, batch: int) -> Work:
+    generator = stream("bench", "augment")
+
+    def run() -> None:
+        for index in _order(len(images), batch):
+            augmented_batch(images, index, normalise, generator)
+
+    return run
+
+
+def _one_by_one(pictures: Pictures, n: int, batch: int) -> Work:
+    def run() -> None:
+        for index in _order(n, batch):
+            torch.stack([pictures.augmented(i) for i in index.tolist()])
+
+    return run
+
+
+def _loaded(pictures: Pictures, n: int, batch: int) -> Work:
+    """Worker processes, up and running: their start and first batch are not counted."""
+    batches: Iterator[Any] = iter(loader(pictures, n + batch, batch=batch, workers=LOADERS))
+    next(batches)
+
+    def run() -> None:
+        for _ in batches:
+            pass
+
+    return run
+
+
+def _order(n: int, batch: int) -> tuple[Labels, ...]:
+    return torch.randperm(n, generator=stream("bench", "order")).split(batch)
+

@@ -1,0 +1,132 @@
+"""The two phases of Algorithm 1 and the scoring, on both sides: what the cases put a clock on."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TextIO
+
+import torch
+
+from meada.algorithm import begin
+from meada.bench import published
+from meada.bench.measure import Side, Work, work
+from meada.bench.pictures import Pictures
+from meada.bench.subjects import Subject
+from meada.datasets.augment import flip_and_crop
+from meada.evaluation import evaluate
+from meada.methods.method import Context, Loss
+from meada.minimise import minimise
+from meada.pool import Pool, as_float
+from meada.streams import stream
+from meada.types import Images
+
+SEED = 0
+
+
+@dataclass(frozen=True)
+class Space:
+    """Where a case writes: the log of the published side, the pools of a run's folder."""
+
+    folder: Path
+    log: TextIO
+
+
+@contextmanager
+def space() -> Iterator[Space]:
+    with TemporaryDirectory(prefix="meada-bench-") as name:
+        folder = Path(name)
+        # A minimisation step seeds torch's own generator; the caller's is left alone.
+        with open(folder / "log.txt", "w", encoding="utf-8") as log, torch.random.fork_rng():
+            yield Space(folder, log)
+
+
+def published_ascent(where: Space, subject: Subject, n: int) -> Side:
+    net, images, labels = subject.published(), held(subject, n), subject.labels(n)
+    return work(published.maximise, net, images, labels, subject.ascent, where.log)
+
+
+def meada_ascent(where: Space, subject: Subject, n: int) -> Side:
+    """As a run does it: block by block, into a file of the run's folder."""
+    method, images, labels = subject.make_method(), subject.images(n), subject.labels(n)
+    numbers = count()
+
+    def side() -> Work:
+        folder = where.folder / f"pool-{id(method)}-{next(numbers)}"
+        pool = Pool(images, labels, store=subject.store, folder=folder)
+        return lambda: method.grow(subject.net, pool, Context(seed=SEED, pool_size=n))
+
+    return side
+
+
+def published_descent(where: Space, subject: Subject, n: int, steps: int) -> Side:
+    net = published.Network(deepcopy(subject.net))
+    images, labels = held(subject, n), subject.labels(n)
+    optimiser = subject.descent.build(net.whole.parameters())
+    generator = stream("bench", "order")
+
+    def side() -> Work:
+        order = torch.randperm(n, generator=generator).split(subject.batch)
+        these = [order[i % (n // subject.batch)] for i in range(steps)]
+        return lambda: published.minimise(net, optimiser, images, labels, these, where.log)
+
+    return side
+
+
+def meada_descent(subject: Subject, n: int, steps: int) -> Side:
+    """On a pool that has grown once, as for most of a run."""
+    method, pool = subject.make_method(), subject.pool(n)
+    pool.append(as_float(subject.images(n)), parents=torch.arange(n))
+    training = begin(deepcopy(subject.net), pool, method, subject.descent, seed=SEED)
+    loss, context = augmented(subject, method.loss), Context(seed=SEED, total_steps=1_000_000)
+
+    def descend() -> None:
+        until = training.step + steps
+        for _ in minimise(
+            training, pool, loss, subject.descent, context, until=until, batch_size=subject.batch
+        ):
+            pass
+
+    return work(descend)
+
+
+def published_scores(subject: Subject, n: int) -> Side:
+    return work(published.evaluate, subject.published(), held(subject, n), subject.labels(n))
+
+
+def meada_scores(subject: Subject, n: int) -> Side:
+    return work(evaluate, subject.net, {"target": (subject.images(n), subject.labels(n))})
+
+
+def held(subject: Subject, n: int) -> Images | Pictures:
+    """The data as the published code holds them: arrays of floats, or pictures."""
+    if not subject.pictures:
+        return as_float(subject.images(n))
+    net = subject.published()
+    return Pictures.of(subject.images(n), net.mean, net.std)
+
+
+def augmented(subject: Subject, loss: Loss) -> Loss:
+    """Flip and crop in front of the loss, where the published code does so with its pictures."""
+    if not subject.pictures:
+        return loss
+    return lambda net, batch, context: loss(
+        net, batch._replace(x=flip_and_crop(batch.x, context.generator)), context
+    )
+
+
+def agreement(subject: Subject, n: int, within: float = 1e-5) -> float:
+    """Which part of the pixels both sides perturb alike; not rounded to 8 bits on either."""
+    labels = subject.labels(n)
+    with space() as where:
+        theirs = published.maximise(
+            subject.published(), held(subject, n), labels, subject.ascent, where.log
+        )
+    pool = subject.pool(n, store="float32")
+    subject.make_method().grow(subject.net, pool, Context(seed=SEED, pool_size=n))
+    x = torch.cat(theirs)
+    ours = pool.images(torch.arange(n, n + len(x)))
+    return float(((ours - x).abs() <= within).double().mean())
