@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from meada.errors import MeadaError
 from meada.methods.method import Context, Method
 from meada.minimise import Training, minimise, moved
+from meada.networks.classifier import check_fits
 from meada.optimise import Descent
 from meada.pool import Pool
 from meada.settings import Settings
@@ -83,6 +84,7 @@ def begin(
     with torch.random.fork_rng():
         torch.manual_seed(key(seed, "parts"))
         example = moved(pool.batch(torch.arange(min(2, len(pool)))), net)
+        check_fits(net, example.x, pool.labels)
         parts = method.build(net, example, context)
     return Training(net, descent.build(net.parameters()), parts)
 

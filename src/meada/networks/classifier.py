@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from meada.errors import MeadaError, nearest
+from meada.networks.rest import at_rest
 from meada.types import Embedding, Images, Logits
 
 Forward = Callable[[Images], tuple[Logits, Embedding]]
@@ -57,6 +58,23 @@ def embedding_width(net: nn.Module, x: Images, embedding: str | None = None) -> 
     """D: how many coordinates z has."""
     with torch.no_grad(), watching(net, embedding) as forward:
         return forward(x)[1].shape[1]
+
+
+def check_fits(net: nn.Module, x: Images, labels: Tensor) -> None:
+    """Refuse images and labels that the network cannot take, before any work is done."""
+    try:
+        with at_rest(net), torch.no_grad():
+            classes = _logits(net(x), len(x)).shape[1]
+    except (RuntimeError, ValueError) as error:
+        what = str(error).splitlines()[0]
+        raise MeadaError(
+            f"{type(net).__name__} does not take images of shape {tuple(x.shape[1:])}: {what}"
+        ) from None
+    if not 0 <= int(labels.min()) <= int(labels.max()) < classes:
+        raise MeadaError(
+            f"labels from {int(labels.min())} to {int(labels.max())}: "
+            f"the network knows the classes 0 to {classes - 1}"
+        )
 
 
 def _hook(net: nn.Module, embedding: str | None, seen: dict[str, Any]) -> list[Any]:
