@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[1] / "src" / "meada"
 LAYERS = [  # a module may import from its own layer and those before it
     ["version", "errors", "types", "files", "streams", "clock", "settings"],
-    ["entropy", "transport", "theory", "environment", "device"],
+    ["entropy", "transport", "theory", "environment", "device", "family"],
     ["objective", "networks"],
     ["storage", "units", "maximise"],
     ["pool", "optimise", "datasets", "corruptions"],
@@ -18,7 +18,7 @@ LAYERS = [  # a module may import from its own layer and those before it
     ["checkpoint", "recipe", "fitting"],
     ["folder"],
     ["journal", "run"],
-    ["reports", "bench"],
+    ["reports", "bench", "reproduce"],
     ["cli"],
     ["__main__", "__init__"],
 ]

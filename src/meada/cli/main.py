@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from meada.cli import corrupt, data, doctor, evaluate, listing, quickstart, train
+from meada.cli import corrupt, data, doctor, evaluate, listing, quickstart, reproduce, train
 from meada.errors import MeadaError
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app.command("list")(listing.listing)
 app.add_typer(data.app, name="data")
 app.command()(train.train)
 app.command()(evaluate.evaluate)
+app.command()(reproduce.reproduce)
 app.command()(corrupt.corrupt)
 app.command()(doctor.doctor)
 

@@ -1,0 +1,151 @@
+"""What the maximisation rounds of a run did: a table, pictures of the samples, and spectra."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.table import Table
+from safetensors.torch import load_file
+from torch import Tensor
+
+from meada.errors import MeadaError
+from meada.folder import RunFolder
+from meada.reports import pictures
+
+COLUMNS = (
+    "round", "pool", "CE", "h", "H of the mean", "bound", "sharper", "rise: CE, beta h",
+    "cost", "levels: median, most", "judge: source, new (%)",
+)  # fmt: skip
+HIGH = 4  # bands from here up lie at a quarter of a cycle a pixel and above
+
+
+def load_rounds(folder: RunFolder) -> list[dict[str, Any]]:
+    """From the record, or from the log of a run that is not finished."""
+    if folder.finished:
+        lines = folder.load_record()["rounds"]
+    elif folder.log.exists():
+        text = folder.log.read_text(encoding="utf-8")
+        lines = [json.loads(line) for line in text.splitlines(keepends=True) if line[-1:] == "\n"]
+    else:
+        raise MeadaError(f"{folder.path} holds no run to inspect: no record.json and no log.jsonl")
+    rounds = [line for line in lines if "round" in line and "ce" in line]
+    if not rounds:
+        raise MeadaError(f"{folder.path}: no maximisation round has ended, or its method has none")
+    return rounds
+
+
+def load_gallery(folder: RunFolder) -> dict[str, Tensor]:
+    if not folder.gallery.exists():
+        raise MeadaError(f"{folder.gallery} is not there: it is written when a round ends")
+    return load_file(folder.gallery)
+
+
+def print_rounds(
+    rounds: Sequence[Mapping[str, Any]],
+    verdicts: Sequence[Mapping[str, Any]],
+    *,
+    title: str,
+    console: Console | None = None,
+) -> None:
+    console = console or Console()
+    table = Table(title=title)
+    judged = {verdict["round"]: verdict for verdict in verdicts}
+    columns = COLUMNS if judged else COLUMNS[:-1]
+    for name in columns:
+        table.add_column(name, justify="right")
+    for line in rounds:
+        table.add_row(*_cells(line, judged.get(line["round"]))[: len(columns)])
+    console.print(table)
+    for sentence in (*_spectrum(rounds), *warnings(rounds, verdicts)):
+        console.print(sentence)
+
+
+def warnings(
+    rounds: Sequence[Mapping[str, Any]], verdicts: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    found = [text for line in (*rounds, *verdicts) for text in line.get("warnings", [])]
+    return [f"Warning: {text}" for text in found]
+
+
+def draw(rounds: Sequence[Mapping[str, Any]], folder: RunFolder, out: Path) -> list[Path]:
+    """``rounds.png``: source, adversarial image and difference; ``spectrum.png``."""
+    files = {out / "rounds.png": pictures.adversarial(folder.gallery)}
+    powers = {
+        int(name.removeprefix("round-").removesuffix(".spectrum")): value
+        for name, value in load_gallery(folder).items()
+        if name.endswith(".spectrum")
+    }
+    known = [line for line in rounds if "spectrum" in line]
+    if powers and known:
+        files[out / "spectrum.png"] = spectrum(known, powers)
+    for path, figure in files.items():
+        pictures.save(figure, path)
+    return list(files)
+
+
+def spectrum(rounds: Sequence[Mapping[str, Any]], powers: Mapping[int, Tensor]) -> Figure:
+    """Radial profiles against white noise, then the mean energy of each round over the plane."""
+    figure = Figure(figsize=(4 + 2.2 * len(powers), 3))
+    profile, *planes = figure.subplots(
+        1, 1 + len(powers), width_ratios=[1.8, *[1] * len(powers)], squeeze=False
+    )[0]
+    bands = rounds[0]["spectrum"]
+    middle = np.add(bands["edges"], bands["edges"][1] / 2)
+    for line in rounds:
+        ratio = np.divide(line["spectrum"]["perturbation"], bands["white"])
+        profile.plot(middle, ratio, marker="o", label=f"change of round {line['round']}")
+    ratio = np.divide(bands["images"], bands["white"])
+    profile.plot(middle, ratio, "k:", marker=".", label="the images")
+    profile.axhline(1, color="grey", linewidth=0.8)
+    profile.set_yscale("log")
+    profile.set_xlabel("frequency (cycles a pixel)")
+    profile.set_ylabel("energy / white noise")
+    profile.legend(fontsize=7)
+    for axes, (number, power) in zip(planes, sorted(powers.items()), strict=True):
+        axes.imshow(np.log10(power.numpy() + 1e-12), extent=(-0.5, 0.5, 0.5, -0.5))
+        axes.set_title(f"round {number}, log energy", fontsize=8)
+        axes.tick_params(labelsize=6)
+    figure.tight_layout()
+    return figure
+
+
+def _cells(line: Mapping[str, Any], verdict: Mapping[str, Any] | None) -> list[str]:
+    bound, rise, levels = line.get("bound", {}), line.get("rise", {}), line.get("levels", {})
+    share = rise.get("share_of_ce")
+    return [
+        str(line["round"]),
+        f"{line['pool']:,}",
+        _pair(line["ce"]),
+        _pair(line["entropy"]),
+        _pair(line.get("plug_in_entropy")),
+        _number(bound.get("proposition_3")),
+        _number(bound.get("sharper")),
+        "" if share is None else f"{100 * share:.0f} %, {100 * (1 - share):.0f} %",
+        f"{line['cost']:.3g}",
+        f"{levels['median']:.1f}, {levels['max']:.1f}" if levels else "",
+        f"{verdict['source']:.1f}, {verdict['adversarial']:.1f}" if verdict else "",
+    ]
+
+
+def _pair(values: Sequence[float] | None) -> str:
+    return "" if values is None else f"{values[0]:.3f} > {values[1]:.3f}"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _spectrum(rounds: Sequence[Mapping[str, Any]]) -> list[str]:
+    known = [line for line in rounds if "spectrum" in line]
+    if not known:
+        return []
+    high = {name: 100 * sum(known[0]["spectrum"][name][HIGH:]) for name in ("images", "white")}
+    each = ", ".join(f"{100 * sum(r['spectrum']['perturbation'][HIGH:]):.0f} %" for r in known)
+    return [
+        f"Energy of the change at a quarter of a cycle a pixel and above, round by round: {each} "
+        f"(the images themselves: {high['images']:.0f} %; white noise: {high['white']:.0f} %)."
+    ]
