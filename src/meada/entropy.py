@@ -1,5 +1,9 @@
 """h(theta; x): how unsure the model is of its own prediction."""
 
+from collections.abc import Callable
+from math import log
+from typing import Literal
+
 from jaxtyping import Float
 from torch import Tensor
 
@@ -26,3 +30,25 @@ def expected_entropy(logits: Float[Tensor, "S B K"]) -> PerSample:
     """
     log_p = logits.log_softmax(-1)
     return -(log_p.exp() * log_p).sum(-1).mean(0)
+
+
+def entropy_of_mean(logits: Float[Tensor, "S B K"]) -> PerSample:
+    r"""Entropy of the mean prediction, :math:`h(\frac1S \sum_s p(\theta_s; x))`.
+
+    Above the expected entropy by the mutual information of label and weights: two draws that are
+    sure of different classes have an expected entropy of 0, and an entropy of the mean of log 2.
+
+    >>> import torch
+    >>> apart = torch.tensor([[[60.0, 0.0]], [[0.0, 60.0]]])
+    >>> entropy_of_mean(apart), expected_entropy(apart).round(decimals=4)
+    (tensor([0.6931]), tensor([0.]))
+    """
+    log_p = logits.log_softmax(-1).logsumexp(0) - log(len(logits))
+    return -(log_p.exp() * log_p).sum(-1)
+
+
+Uncertainty = Literal["expected", "of_mean"]
+UNCERTAINTY: dict[str, Callable[[Float[Tensor, "S B K"]], PerSample]] = {
+    "expected": expected_entropy,  # the supplement's
+    "of_mean": entropy_of_mean,
+}

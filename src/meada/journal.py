@@ -1,11 +1,12 @@
 """What a run writes down as it goes: log, candidates, rounds, checkpoints."""
 
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from safetensors.torch import save
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from meada.algorithm import Watch
@@ -13,15 +14,17 @@ from meada.checkpoint import save_checkpoint, save_weights
 from meada.clock import Clock
 from meada.datasets import Task
 from meada.evaluation.candidates import Candidates
-from meada.evaluation.rounds import diagnose
+from meada.evaluation.rounds import diagnose, looked_at
 from meada.evaluation.selection import Chosen
+from meada.evaluation.spectrum import in_bands, spectra
 from meada.files import write_bytes
 from meada.folder import RunFolder
 from meada.minimise import Training, refuse_non_finite
-from meada.pool import Pool
+from meada.pool import Pool, as_stored
 from meada.recipe import Recipe
 
-GALLERY = 10  # pairs of source and adversarial image kept of each round
+GALLERY = 10  # pairs of source and adversarial image kept of each round, for pictures
+JUDGED, JUDGED_BYTES = 256, 16 << 20  # more of them, in 8 bits, for another network to judge
 
 
 class Journal:
@@ -66,8 +69,16 @@ class Journal:
         seconds = self.clock.switch("evaluate")
         line: dict[str, Any] = {"round": training.round, "pool": len(pool)}
         if pool.rounds:  # a method that grows nothing has nothing to tell
-            line |= diagnose(training.net, pool, embedding=self.recipe.embedding or None)
-            self._keep_pictures(training.round, pool)
+            line |= diagnose(
+                training.net, pool, embedding=self.recipe.embedding or None,
+                beta=self.recipe.method.get("beta"),
+                stochastic=self.recipe.method.get("stochastic", ()),
+            )  # fmt: skip
+            moved, there = spectra(pool, looked_at(pool))
+            line["spectrum"] = in_bands(moved, there)
+            self._keep_pictures(training.round, pool, {"spectrum": moved})
+            for warning in line["warnings"]:
+                print(f"meada: {warning}", file=sys.stderr, flush=True)
         self.rounds.append({**line, "seconds": seconds})
         self.folder.write_log({"step": training.step, **self.rounds[-1]})
         self.clock.switch("minimise")
@@ -93,6 +104,8 @@ class Journal:
         self.clock = Clock(extras["seconds"])
         self.rounds = extras["rounds"]
         self._losses = [torch.tensor(loss) for loss in extras["losses"]]
+        if self.folder.gallery.exists():
+            self._pictures = load_file(self.folder.gallery)
 
     def _candidate(self, training: Training) -> None:
         loss = float(torch.stack(self._losses).mean())
@@ -104,17 +117,26 @@ class Journal:
                 save_weights(self.folder.candidate(training.step), training.net)
         self.folder.write_log({"step": training.step, "loss": loss, "scores": scores})
 
-    def _keep_pictures(self, number: int, pool: Pool) -> None:
-        """A few pairs of every round, spread over the block, for pictures."""
+    def _keep_pictures(self, number: int, pool: Pool, more: dict[str, Tensor]) -> None:
+        """A few pairs of every round, spread over the block."""
         born = pool.blocks[-1]
-        index = torch.linspace(0, len(born.labels) - 1, min(GALLERY, len(born.labels))).long()
-        start = len(pool) - len(born.labels)
-        self._pictures |= {
-            f"round-{number}.source": pool.images(pool.sources[start + index]),
-            f"round-{number}.parent": pool.images(born.parents[index]),
-            f"round-{number}.adversarial": pool.images(start + index),
-            f"round-{number}.label": born.labels[index],
+        start, size = len(pool) - len(born.labels), pool.images(torch.tensor([0])).numel()
+
+        def spread(n: int) -> Tensor:
+            return torch.linspace(0, len(born.labels) - 1, min(n, len(born.labels))).long()
+
+        index, judged = spread(GALLERY), spread(max(1, min(JUDGED, JUDGED_BYTES // size)))
+        kept = {
+            "source": pool.images(pool.sources[start + index]),
+            "parent": pool.images(born.parents[index]),
+            "adversarial": pool.images(start + index),
+            "label": born.labels[index],
+            "judged_source": as_stored(pool.images(pool.sources[start + judged]), torch.uint8),
+            "judged": as_stored(pool.images(start + judged), torch.uint8),
+            "judged_label": born.labels[judged],
+            **more,
         }
+        self._pictures |= {f"round-{number}.{name}": value for name, value in kept.items()}
         write_bytes(self.folder.gallery, save(self._pictures))
 
     def _phase(self, round_: int, name: str) -> str:

@@ -1,15 +1,19 @@
 """Maximisation phase: turn each sample into a harder one."""
 
 from collections.abc import Collection
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from meada.errors import MeadaError, NonFiniteError
-from meada.networks.classifier import Forward, bare, watching
-from meada.networks.rest import at_rest
+from meada.entropy import UNCERTAINTY, Uncertainty, expected_entropy
+from meada.errors import MeadaError, NonFiniteError, nearest
+from meada.networks.classifier import bare
+from meada.networks.drawing import Drawn, Passes, drawing
 from meada.objective import Objective
-from meada.types import Images, Labels
+from meada.types import Images, Labels, PerSample
+
+Renewal = Literal["shared", "renewed"]
 
 
 def perturb(
@@ -24,6 +28,10 @@ def perturb(
     embedding: str | None = None,
     block: int | None = None,
     stochastic: Collection[str] = (),
+    posterior_draws: int = 5,
+    draws: Renewal = "shared",
+    uncertainty: Uncertainty = "expected",
+    seed: int = 0,
 ) -> Images:
     r"""T_max steps of :math:`x \leftarrow x + \eta \nabla_x \{CE + \beta h - \gamma c\}`.
 
@@ -31,12 +39,20 @@ def perturb(
     others share its batch. At the end pixels are clamped to [0, 1]. The network is left as it was:
     weights, gradients, buffers, modes.
 
+    For a network that is random (Bayesian, or with layers named in ``stochastic``) the objective is
+    its mean over T posterior draws, the same for every sample.
+
     Args:
         net: any module from images in [0, 1] to logits; normalisation is one of its layers.
         step_size: the paper's eta, a number or one number a channel.
         embedding: the submodule whose output is z; by default the input of the last ``nn.Linear``.
         block: climb at most so many samples at once; the same blocks give the same bits.
-        stochastic: submodules that stay in training mode, such as MC-dropout.
+        stochastic: submodules that stay random, such as MC-dropout; all others are in eval mode.
+        posterior_draws: T of the supplement; a network without randomness is its own only draw.
+        draws: one set of draws for the whole ascent, or a new one at each step.
+        uncertainty: h is the ``expected`` entropy over the draws (the supplement's), or the entropy
+            ``of_mean``, of the mean prediction.
+        seed: of the draws.
 
     >>> net = nn.Sequential(nn.Flatten(), nn.Linear(4, 2))
     >>> x, y = torch.full((1, 1, 2, 2), 0.5), torch.tensor([0])
@@ -45,37 +61,63 @@ def perturb(
     True
     """
     _check(x, y, steps)
+    _check_names(draws, uncertainty)
     net, size = bare(net), block or max(len(x), 1)
     objective = Objective(beta=beta, gamma=gamma)
     eta = _per_channel(step_size, x)
     # Leaves no_grad and inference_mode of the caller behind: the ascent needs a graph.
     with torch.inference_mode(False), torch.enable_grad():
-        with at_rest(net, stochastic), watching(net, embedding) as forward:
+        with drawing(
+            net, embedding, count=posterior_draws, stochastic=stochastic, seed=seed
+        ) as passes:
             climbed = [
-                ascend(forward, x0, y0, objective, eta, steps)
+                ascend(passes, x0, y0, objective, eta, steps, draws, uncertainty)
                 for x0, y0 in zip(x.detach().split(size), y.split(size), strict=True)
             ]
         return torch.cat(climbed)
 
 
 def ascend(
-    forward: Forward, x0: Images, y: Labels, objective: Objective, eta: Tensor, steps: int
+    passes: Passes,
+    x0: Images,
+    y: Labels,
+    objective: Objective,
+    eta: Tensor,
+    steps: int,
+    draws: Renewal = "shared",
+    uncertainty: Uncertainty = "expected",
 ) -> Images:
     """The inner loop of Algorithm 1 for one block of samples."""
     x = x0.clone()
     faults: list[Tensor] = []  # read once, after the loop: no synchronisation inside it
     for step in range(steps):
+        number = step if draws == "renewed" else 0
         x = x.detach().requires_grad_()
-        logits, z = forward(x)
+        logits, z = drawn = passes(x, number)
         if step == 0:
             z0 = z.detach()  # the first forward pass is the clean one
-            _check_labels(y, classes=logits.shape[1])
-        values = objective(logits, z, z0, y)
+            _check_labels(y, classes=logits.shape[2])
+        elif number:
+            with torch.no_grad():
+                z0 = passes(x0, number)[1]  # the cost is that of the weights that are held
+        values = over_draws(objective, drawn, z0, y, uncertainty)
         (gradient,) = torch.autograd.grad(values.sum(), x)
         faults.append(~(values.isfinite() & gradient.flatten(1).sum(1).isfinite()).detach())
         x = x + eta * gradient
     _refuse(faults, len(x0))
     return x.detach().clamp(0, 1)
+
+
+def over_draws(
+    objective: Objective, drawn: Drawn, z0: Tensor, y: Labels, uncertainty: Uncertainty
+) -> PerSample:
+    """The objective's mean over the draws, with h by name."""
+    logits, z = drawn
+    each = objective(logits.flatten(0, 1), z.flatten(0, 1), z0.flatten(0, 1), y.repeat(len(z)))
+    mean = each.view(len(z), -1).mean(0)
+    if uncertainty == "expected":
+        return mean
+    return mean + objective.beta * (UNCERTAINTY[uncertainty](logits) - expected_entropy(logits))
 
 
 def _per_channel(step_size: float | Tensor, x: Images) -> Tensor:
@@ -93,6 +135,15 @@ def _check(x: Tensor, y: Tensor, steps: int) -> None:
         raise MeadaError(f"{len(x)} images but {len(y)} labels: one label an image is needed")
     if steps < 0:
         raise MeadaError(f"steps is {steps}: zero or more are needed")
+
+
+def _check_names(draws: str, uncertainty: str) -> None:
+    if draws not in ("shared", "renewed"):
+        raise MeadaError(f"draws is '{draws}': 'shared' or 'renewed' is needed")
+    if uncertainty not in UNCERTAINTY:
+        raise MeadaError(
+            f"unknown uncertainty '{uncertainty}': {nearest(uncertainty, UNCERTAINTY)}"
+        )
 
 
 def _check_labels(y: Labels, classes: int) -> None:

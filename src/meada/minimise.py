@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from meada.errors import NonFiniteError
+from meada.methods.each_domain import EachDomain
 from meada.methods.method import Context, Loss, Parts
 from meada.optimise import Descent
 from meada.pool import Pool
@@ -51,7 +52,9 @@ def minimise(
     Every random number is keyed by seed and step, so a resumed run draws what it would have drawn.
     """
     net = training.net
-    for index in draws(training, pool, context.seed, until=until, batch_size=batch_size):
+    each = isinstance(loss, EachDomain)
+    draw, batches = draws_of_each_domain if each else draws, page(pool, batch_size, each=each)
+    for index in draw(training, pool, context.seed, until=until, batch_size=batch_size):
         net.train()
         torch.manual_seed(key(context.seed, "network", training.step))  # dropout and its like
         here = replace(
@@ -59,7 +62,7 @@ def minimise(
             generator=stream(context.seed, "loss", training.step),
             step=training.step,
             batch_index=training.position,
-            batches=-(-len(pool) // batch_size),
+            batches=batches,
             pool_size=len(pool),
             round=training.round,
         )
@@ -96,6 +99,43 @@ def draws(
             if training.step == until:
                 return
             yield index
+
+
+def draws_of_each_domain(
+    training: Training, pool: Pool, seed: int, *, until: int, batch_size: int
+) -> Iterator[Labels]:
+    """``batch_size`` from every domain, one after the other.
+
+    Each domain goes through its own passes without replacement; a page is turned when the largest
+    one has been seen whole, and by then the smaller ones have come round again.
+    """
+    members = [(pool.domains == d).nonzero().flatten() for d in pool.domains.unique()]
+    batches = page(pool, batch_size, each=True)
+    while training.step < until:
+        if training.position >= batches:
+            training.turn_page()
+        orders = [
+            _rounds(of_one, batches * batch_size, (seed, "order", training.epoch, number))
+            for number, of_one in enumerate(members)
+        ]
+        steps = zip(*(order.split(batch_size) for order in orders), strict=True)
+        for index in list(steps)[training.position :]:
+            if training.step == until:
+                return
+            yield torch.cat(index)
+
+
+def page(pool: Pool, batch_size: int, *, each: bool) -> int:
+    """Batches in a pass over the pool, or over its largest domain if ``each`` has its own."""
+    n = int(pool.domains.unique(return_counts=True)[1].max()) if each else len(pool)
+    return -(-n // batch_size)
+
+
+def _rounds(of_one: Tensor, n: int, names: tuple[int | str, ...]) -> Tensor:
+    """The first ``n`` of one permutation after another."""
+    times = -(-n // len(of_one))
+    orders = [torch.randperm(len(of_one), generator=stream(*names, time)) for time in range(times)]
+    return of_one[torch.cat(orders)[:n]]
 
 
 def refuse_non_finite(value: float, step: int) -> None:

@@ -3,6 +3,7 @@
 import inspect
 import tomllib
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,13 +14,15 @@ from meada.algorithm import Plan
 from meada.datasets import DATASETS
 from meada.device import Device, Precision
 from meada.errors import MeadaError, nearest
-from meada.methods import METHODS
+from meada.family import family, merge
+from meada.methods import METHODS, Method
+from meada.methods.compose import AUGMENTS, augmented, compose
 from meada.networks.lookup import network
 from meada.optimise import Descent
 from meada.settings import BadSetting, Settings, explain
 
 SHIPPED = Path(__file__).parent / "recipes"
-
+SIZES = ("train", "validation", "test")  # keys of a data set that count images
 
 Find = Callable[[str], Callable[..., Any]]
 
@@ -37,6 +40,10 @@ FIND: dict[str, Find] = {
     "data": _among("data set", DATASETS),
     "network": network,
     "method": _among("method", METHODS),
+}
+OPTIONAL: dict[str, Find] = {
+    "loss": _among("method", METHODS),
+    "augment": _among("augmentation", AUGMENTS),
 }
 
 
@@ -64,6 +71,8 @@ class Recipe(Settings):
     data: dict[str, Any]
     network: dict[str, Any]
     method: dict[str, Any]
+    loss: dict[str, Any] = {}  # a method whose minimisation phase takes the place of the method's
+    augment: dict[str, Any] = {}  # how the minimisation phase sees a batch; the pool stays clean
     plan: Plan = Plan()
     descent: Descent = Descent()
     pool: PoolSettings = PoolSettings()
@@ -72,6 +81,7 @@ class Recipe(Settings):
     device: Device = "auto"
     precision: Precision = "fp32"
     checkpoint_seconds: float = Field(60.0, ge=0)
+    scaled: float = Field(1.0, gt=0, le=1)  # what part of its data, epochs and rounds is left
 
 
 SECTIONS: dict[str, type[Settings]] = {
@@ -84,16 +94,53 @@ SECTIONS: dict[str, type[Settings]] = {
 
 def recipe_names() -> list[str]:
     paths = sorted(SHIPPED.rglob("*.toml"))
-    return [str(p.relative_to(SHIPPED).with_suffix("")) for p in paths if p.name[0] != "_"]
+    files = [str(p.relative_to(SHIPPED).with_suffix("")) for p in paths if p.name[0] != "_"]
+    return sorted([*files, *family(SHIPPED)])
 
 
 def load_recipe(name: str, changes: list[str] | None = None, **values: Any) -> Recipe:
-    """A shipped recipe by its name, or a TOML file by its path, with ``a.b=c`` changes applied."""
+    """A shipped recipe by its name, or a TOML file by its path, with ``a.b=c`` changes applied.
+
+    ``scale``, among the changes or the values, keeps that part of its data, epochs and rounds.
+    """
     table = _read(name)
     table.setdefault("name", name.removesuffix(".toml"))
     for change in changes or []:
         _set(table, change)
-    return resolve({**table, **values})
+    table |= values
+    scale = table.pop("scale", 1)
+    return shrunk(resolve(table), scale)
+
+
+def shrunk(recipe: Recipe, scale: Any) -> Recipe:
+    """The same experiment at a part of its data, epochs (or steps) and rounds; one at least."""
+    if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale <= 1:
+        raise MeadaError(f"scale is {scale!r}: a number above 0 and up to 1 is needed")
+    if scale == 1:
+        return recipe
+    part = lambda n: max(1, round(n * scale)) if n else 0
+    sizes = {k: part(v) for k, v in recipe.data.items() if k in SIZES and isinstance(v, int)}
+    lengths = {k: part(getattr(recipe.plan, k)) for k in ("rounds", "min_steps", "total_steps")}
+    return resolve({
+        **recipe.model_dump(),
+        "data": {**recipe.data, **sizes},
+        "plan": {**recipe.plan.model_dump(), **lengths},
+        "evaluation": {**recipe.evaluation.model_dump(), "every": part(recipe.evaluation.every)},
+        "scaled": recipe.scaled * scale,
+    })  # fmt: skip
+
+
+def method_of(recipe: Recipe) -> Method:
+    """The recipe's method, with another one's loss and an augmentation where it names them."""
+    method: Method = make("method", recipe.method)
+    if recipe.loss:
+        method = compose(loss=make("loss", recipe.loss), grow=method)
+    return augmented(method, make("augment", recipe.augment)) if recipe.augment else method
+
+
+def method_name(recipe: Recipe) -> str:
+    """For records: ``meada``, or ``meada+mixup`` where the loss is another method's."""
+    return "+".join(table["name"] for table in (recipe.method, recipe.loss) if table)
 
 
 def resolve(table: Mapping[str, Any]) -> Recipe:
@@ -101,17 +148,20 @@ def resolve(table: Mapping[str, Any]) -> Recipe:
     filled = dict(table)
     for kind, find in FIND.items():
         filled[kind] = _arguments(kind, filled.get(kind), find)
+    for kind, find in OPTIONAL.items():
+        if filled.get(kind):
+            filled[kind] = _arguments(kind, filled[kind], find)
     for section, settings in SECTIONS.items():
         filled[section] = _section(section, settings, filled.get(section, {}))
     recipe = Recipe(**filled)
-    make("method", recipe.method)  # a method checks its own numbers: now, not in round 1
+    method_of(recipe)  # a method checks its own numbers: now, not in round 1
     return recipe
 
 
 def make(kind: str, table: Mapping[str, Any], **more: Any) -> Any:
     """What ``table`` names, called with the arguments that it holds."""
     arguments = dict(table)
-    return FIND[kind](arguments.pop("name"))(**arguments, **more)
+    return {**FIND, **OPTIONAL}[kind](arguments.pop("name"))(**arguments, **more)
 
 
 def to_toml(recipe: Recipe) -> str:
@@ -125,13 +175,15 @@ def from_toml(path: Path) -> Recipe:
 def _read(name: str) -> dict[str, Any]:
     shipped = SHIPPED / f"{name}.toml"
     path = Path(name) if name.endswith(".toml") else shipped
+    if name in family(SHIPPED):
+        return deepcopy(family(SHIPPED)[name])
     if not path.is_file():
         known = recipe_names()
         raise MeadaError(f"unknown recipe '{name}': " + nearest(name, known))
     table = _parse(path)
     parents = table.pop("extends", [])
     for parent in reversed([parents] if isinstance(parents, str) else parents):
-        table = _merge(_read(parent), table)
+        table = merge(_read(parent), table)
     return table
 
 
@@ -140,21 +192,6 @@ def _parse(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise MeadaError(f"{path} is not TOML: {error}") from None
-
-
-def _merge(base: dict[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
-    """``table`` over ``base``, key by key; another method or network starts from nothing."""
-    merged = dict(base)
-    for key, value in table.items():
-        old = merged.get(key)
-        if isinstance(value, dict) and isinstance(old, dict) and _same_name(old, value):
-            value = _merge(old, value)
-        merged[key] = value
-    return merged
-
-
-def _same_name(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    return old.get("name") == new.get("name", old.get("name"))
 
 
 def _set(table: dict[str, Any], change: str) -> None:

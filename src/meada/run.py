@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable
 from copy import deepcopy
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch import nn
 from meada.algorithm import begin, nothing, train
 from meada.checkpoint import load_checkpoint, load_weights_into, save_weights
 from meada.datasets import Task
+from meada.datasets.root import data_root
 from meada.device import choose, in_precision
 from meada.environment import environment
 from meada.errors import MeadaError
@@ -22,8 +24,9 @@ from meada.folder import RunFolder
 from meada.journal import Journal
 from meada.methods import Method
 from meada.minimise import Training
+from meada.networks.pretrained import load_weights
 from meada.pool import Pool
-from meada.recipe import Recipe, make
+from meada.recipe import Recipe, make, method_name, method_of
 from meada.streams import key
 from meada.version import __version__
 
@@ -44,16 +47,35 @@ def run(recipe: Recipe, out: Path, *, resume: bool = False, tell: Tell = nothing
         return folder.load_record()
 
 
-def build_network(recipe: Recipe, classes: int) -> nn.Module:
-    """A fresh network with the weights that the recipe's seed gives it.
+def build_network(recipe: Recipe, classes: int, *, file: bool = True) -> nn.Module:
+    """A fresh network with the weights that the recipe's seed, and its file of weights, give it.
 
     Its convolutions are laid out channels-last, which the CPU's kernels are fastest with.
     """
+    return _fresh(recipe, classes, file=file)[0]
+
+
+def _fresh(recipe: Recipe, classes: int, *, file: bool) -> tuple[nn.Module, dict[str, Any]]:
+    """The network, and what of it the file of weights gave: nothing, where none is named."""
+    table = dict(recipe.network)
+    name, partial = table.pop("weights", ""), bool(table.pop("partial", False))
     with torch.random.fork_rng():
         torch.manual_seed(key(recipe.seed, "initial weights"))
-        net: nn.Module = make("network", recipe.network, num_classes=classes)
-        method: Method = make("method", recipe.method)
-        return method.adapt(net).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        net: nn.Module = make("network", table, num_classes=classes)
+        account: dict[str, Any] = {}
+        if name and file:
+            path = data_root() / "weights" / name
+            loaded = load_weights(net, path, partial=partial)
+            account = {
+                "file": path.name,
+                "sha256": sha256(path.read_bytes()).hexdigest(),
+                "loaded": list(loaded.loaded),
+                "left_at_random": list(loaded.left),
+                "unused": list(loaded.unused),
+            }
+        net = method_of(recipe).adapt(net)
+        net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return net, account
 
 
 def load_model(folder: RunFolder, classes: int, rule: str = "last") -> nn.Module:
@@ -61,14 +83,14 @@ def load_model(folder: RunFolder, classes: int, rule: str = "last") -> nn.Module
     path = folder.selected(rule)
     if not path.exists():
         raise MeadaError(f"{path} is not there: the run is not finished, or has no '{rule}' model")
-    net = build_network(folder.load_recipe(), classes)
+    net = build_network(folder.load_recipe(), classes, file=False)
     load_weights_into(net, path)
     return net
 
 
 def _train(recipe: Recipe, folder: RunFolder, tell: Tell) -> None:
     task: Task = make("data", recipe.data)
-    method: Method = make("method", recipe.method)
+    method: Method = method_of(recipe)
     pool = Pool(
         task.train.images,
         task.train.labels,
@@ -78,7 +100,8 @@ def _train(recipe: Recipe, folder: RunFolder, tell: Tell) -> None:
         memory=recipe.pool.memory_mb << 20,
     )
     device = choose(recipe.device)
-    net = in_precision(build_network(recipe, len(task.classes)), recipe.precision, device)
+    net, weights = _fresh(recipe, len(task.classes), file=True)
+    net = in_precision(net, recipe.precision, device)
     net, embedding = net.to(device), recipe.embedding or None
     training = begin(net, pool, method, recipe.descent, seed=recipe.seed, embedding=embedding)
     journal = Journal(recipe, folder, task, tell, total=_total(recipe, method, pool))
@@ -97,7 +120,7 @@ def _train(recipe: Recipe, folder: RunFolder, tell: Tell) -> None:
         watch=journal.watch(),
     )
     journal.save(training)
-    _finish(recipe, folder, task, training, journal)
+    _finish(recipe, folder, task, training, journal, weights)
 
 
 def _total(recipe: Recipe, method: Method, pool: Pool) -> int:
@@ -105,11 +128,16 @@ def _total(recipe: Recipe, method: Method, pool: Pool) -> int:
 
 
 def _finish(
-    recipe: Recipe, folder: RunFolder, task: Task, training: Training, journal: Journal
+    recipe: Recipe,
+    folder: RunFolder,
+    task: Task,
+    training: Training,
+    journal: Journal,
+    weights: dict[str, Any],
 ) -> None:
     """Score each rule's choice on the whole of every domain, then write the record."""
     about = {"meada": __version__, "recipe": recipe.name, "classes": "\n".join(task.classes)}
-    results, sources = {}, {}
+    results, sources, cleans = {}, {}, {}
     steps = {"last": training.step, **journal.chosen.steps}
     rules = [rule for rule in RULES if rule in steps]
     scored: dict[int, dict[str, Any]] = {}
@@ -122,35 +150,49 @@ def _finish(
             load_weights_into(net, folder.candidate(steps[rule]))
         save_weights(folder.selected(rule), net, {**about, "rule": rule})
         if steps[rule] not in scored:
-            parts = {"source": task.validation, **task.targets}
             with journal.clock.during("evaluate"):
-                scored[steps[rule]] = evaluate(
-                    net, {name: (s.images, s.labels) for name, s in parts.items()}
-                )
-        results[rule] = {k: v for k, v in scored[steps[rule]].items() if k != "source"}
+                scored[steps[rule]] = _scores(net, task)
+        results[rule] = scored[steps[rule]]["targets"]
         sources[rule] = scored[steps[rule]]["source"]
+        cleans[rule] = scored[steps[rule]].get("clean")
     journal.clock.switch("evaluate")
     write_json(folder.record, {
         "meada": __version__,
         "recipe": recipe.name,
         "note": recipe.note,
-        "method": recipe.method["name"],
+        "method": method_name(recipe),
         "network": recipe.network["name"],
         "data": recipe.data["name"],
         "seed": recipe.seed,
+        "scale": recipe.scaled,
         "environment": {
             **environment(),
             "device": str(next(net.parameters()).device),
             "precision": recipe.precision,
         },
         "provenance": task.provenance,
+        "weights": weights,
         "rounds": journal.rounds,
         "seconds": journal.clock.seconds,
         "steps": training.step,
         "selected": {rule: {"step": steps[rule], "knows": KNOWS[rule]} for rule in rules},
         "source": sources,
+        **({"clean": cleans} if task.clean else {}),
         "results": results,
     })  # fmt: skip
+
+
+def _scores(net: nn.Module, task: Task) -> dict[str, Any]:
+    """Held-out source, the source's own test split if there is one, and every target in turn."""
+    own = {"source": task.validation} | ({"clean": task.clean} if task.clean else {})
+    scores: dict[str, Any] = evaluate(net, {k: (s.images, s.labels) for k, s in own.items()})
+    scores["targets"] = {}
+    for name in task.targets:  # one at a time: a target may be read from disk when it is asked for
+        one = task.targets[name]
+        scores["targets"] |= evaluate(
+            net, {name: (one.images, one.labels)}, severities=task.severities
+        )
+    return scores
 
 
 def clean(folder: RunFolder, *, keep_pool: bool) -> None:

@@ -126,7 +126,7 @@ def test_agrees_in_floats(name, table, photographs) -> None:
     """Without the truncation: to rounding, or for 8-bit steps to the bit."""
     images = photographs(1)
     other, _ = INDEPENDENT[name]
-    for severity in (1, 5):
+    for severity in SEVERITIES:
         ours = corrupt(images / 255, name, severity, constants=table)[0].transpose(1, 2, 0)
         numbers = TABLES[table][name][severity - 1]
         theirs = np.clip(other(images[0].transpose(1, 2, 0).astype(float), *numbers), 0, 255) / 255

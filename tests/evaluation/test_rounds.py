@@ -1,11 +1,16 @@
 """What a round did, against the terms of the objective computed apart."""
 
+import math
+
+import pytest
 import torch
 from torch.nn.functional import cross_entropy
 from torch.testing import assert_close
 
 from meada.entropy import softmax_entropy
 from meada.evaluation.rounds import diagnose
+from meada.networks import to_bayesian
+from meada.networks.draw import Draw, holding
 from meada.pool import Pool
 
 
@@ -28,3 +33,68 @@ def test_children_are_compared_with_their_own_parents(linear_net):
     pool = Pool(x, y)
     pool.append(x.flip(0), parents=torch.tensor([3, 2, 1, 0]))
     assert diagnose(linear_net, pool)["linf"] == 0
+
+
+def pair_of(net, shift=0.1, n=6):
+    x, y = torch.rand(n, 3, 4, 4) * 0.5, torch.randint(5, (n,))
+    pool = Pool(x, y)
+    pool.append(x + shift, parents=torch.arange(n))
+    return pool, x, y
+
+
+def test_the_theorys_measures_of_the_predictions(linear_net):
+    pool, x, _ = pair_of(linear_net)
+    got = diagnose(linear_net, pool, beta=2.0)
+    for i, images in enumerate((x, x + 0.1)):
+        p = linear_net(images).softmax(-1).detach()
+        mean = p.mean(0)
+        assert_close(got["plug_in_entropy"][i], float(-(mean * mean.log()).sum()))
+    assert got["information"] == pytest.approx([0, 0], abs=1e-12)  # one network, no disagreement
+    assert got["bound"]["n"] == 6 and got["bound"]["classes"] == 5
+    k, n, c = 5, 6, math.sqrt(math.log(2 / 0.05))
+    want = k * math.log(n) * c / math.sqrt(2 * n) + (k - 1) / n
+    assert got["bound"]["proposition_3"] == pytest.approx(want)
+    assert got["bound"]["sharper"] < want
+
+
+def test_the_rise_is_shared_out_between_confusion_and_uncertainty(linear_net):
+    pool, _, _ = pair_of(linear_net, shift=0.3)
+    got = diagnose(linear_net, pool, beta=2.0)
+    ce, h = got["ce"][1] - got["ce"][0], got["entropy"][1] - got["entropy"][0]
+    assert got["rise"]["ce"] == pytest.approx(ce) and got["rise"]["entropy"] == pytest.approx(h)
+    if ce + 2 * h > 0:
+        assert got["rise"]["share_of_ce"] == pytest.approx(ce / (ce + 2 * h))
+    assert "share_of_ce" not in diagnose(linear_net, pool)["rise"]  # a method without a beta
+
+
+def test_copies_of_a_source_do_not_count_as_samples(linear_net):
+    pool, x, _ = pair_of(linear_net)
+    pool.append(pool.images(torch.arange(12)), parents=torch.arange(12))
+    assert diagnose(linear_net, pool)["bound"]["n"] == 6
+
+
+@pytest.mark.parametrize("levels, warned", [(0.4, True), (0.6, False)])
+def test_a_round_that_did_nothing_is_told_of(linear_net, levels, warned):
+    pool, _, _ = pair_of(linear_net, shift=levels / 255)
+    got = diagnose(linear_net, pool)
+    assert got["levels"]["median"] == pytest.approx(levels)
+    assert got["levels"]["max"] == pytest.approx(levels)
+    assert [text for text in got["warnings"] if "round 1 did nothing" in text] == got["warnings"]
+    assert bool(got["warnings"]) == warned
+
+
+def test_a_bayesian_network_is_looked_at_through_its_draws(linear_net):
+    net = to_bayesian(linear_net, rho=-1.0)
+    pool, x, y = pair_of(net)
+    got = diagnose(net, pool, block=4)
+    ps = []
+    for j in range(8):
+        with holding(net, Draw(0, "draw", 0, j)):
+            ps.append(net(x).softmax(-1).detach())
+    each = torch.stack([-(p * p.log()).sum(-1).mean() for p in ps]).mean()
+    mean = torch.stack(ps).mean(0)
+    of_mean = -(mean * mean.log()).sum(-1).mean()
+    assert got["entropy"][0] == pytest.approx(float(each))
+    assert got["information"][0] == pytest.approx(float(of_mean - each)) and of_mean > each
+    nll = torch.stack([-p[torch.arange(6), y].log().mean() for p in ps]).mean()
+    assert got["ce"][0] == pytest.approx(float(nll))

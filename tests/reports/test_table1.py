@@ -48,3 +48,12 @@ def test_differences_are_told_with_their_errors():
     assert f"+11.00 ({standard_errors_apart(a, b):+.1f} standard errors)" in svhn
     one = comparisons([RECORDS[0], RECORDS[2]])
     assert all("one seed: nothing can be said" in line for line in one)
+
+
+def test_the_page_says_what_was_spent_and_what_is_missing():
+    from meada.reports.table1 import page
+
+    more = {"steps": 10_000, "seconds": {"minimise": 600.0, "maximise": 1200.0},
+            "environment": {"threads": 2, "processor": "some CPU"}}  # fmt: skip
+    text = page([{**RECORDS[2], **more}], "meada reproduce digits")
+    assert "10,000 steps, 30 min on 2 threads of some CPU" in text and "SYN cannot be had" in text

@@ -1,14 +1,6 @@
-"""The cases, each on all its sides in turn."""
-
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
-from typing import Any
-
-import torch
+"""The cases that have one network each, on all their sides in turn."""
 
 from meada.bench import peak
-from meada.bench.data_path import data_path
 from meada.bench.measure import Result, Spread, Tell, interleave, scaled, speedup, work
 from meada.bench.phases import (
     agreement,
@@ -20,9 +12,7 @@ from meada.bench.phases import (
     published_scores,
     space,
 )
-from meada.bench.subjects import SUBJECTS, Subject, at_size
-from meada.bench.whole import whole_run
-from meada.errors import MeadaError, nearest
+from meada.bench.subjects import Subject, at_size, with_method
 from meada.pool import as_float
 
 BLOCKS = (16, 32, 64, 128, 256, 512)
@@ -33,7 +23,7 @@ def maximise(subject: Subject, n: int, compared: int, rounds: int, tell: Tell) -
     """Harder copies of ``n`` images; ``compared`` of them are first checked to come out alike."""
     alike = agreement(at_size(subject, compared), compared)  # warms up both sides, too
     subject = at_size(subject, n)
-    block, steps = subject.method["block"], subject.method["steps"]
+    block, steps = subject.block, subject.ascent.loops_adv
     layout, these = peak.fastest(subject.net, as_float(subject.images(block)))
 
     def bare() -> None:
@@ -53,9 +43,9 @@ def maximise(subject: Subject, n: int, compared: int, rounds: int, tell: Tell) -
     times["peak"] = [t * steps / PEAK_STEPS * n / block for t in times["peak"]]
     flop = peak.operations(subject.net, as_float(subject.images(1))) * steps * n
     return Result(
-        about=f"{steps} ascent steps on {n} images, batches of {subject.batch} against blocks of "
-        f"{block}; peak in {layout}",
-        unit="ms an image",
+        about=f"{steps} ascent steps on {n} images, batches of {subject.ascent.batch} against "
+        f"blocks of {block}; peak in {layout}",
+        unit="ms/image",
         rounds=rounds,
         sides={name: scaled(t, 1e3 / n) for name, t in times.items()},
         ratios={
@@ -72,7 +62,7 @@ def maximise(subject: Subject, n: int, compared: int, rounds: int, tell: Tell) -
 
 
 def minimise(subject: Subject, n: int, steps: int, rounds: int, tell: Tell) -> Result:
-    subject = replace(subject, batch=min(subject.batch, n))
+    subject = at_size(subject, n)
     with space() as where:
         sides = {
             "published": published_descent(where, subject, n, steps),
@@ -81,8 +71,8 @@ def minimise(subject: Subject, n: int, steps: int, rounds: int, tell: Tell) -> R
         interleave(sides, 1)  # optimisers make their state in the first step
         times = interleave(sides, rounds, tell)
     return Result(
-        about=f"{subject.descent.name} on batches of {subject.batch}, data path included",
-        unit="ms a step",
+        about=f"{subject.recipe.descent.name} on batches of {subject.batch}, data path included",
+        unit="ms/step",
         rounds=rounds,
         sides={name: scaled(t, 1e3 / steps) for name, t in times.items()},
         ratios={"published": speedup(times["published"], times["meada"])},
@@ -95,7 +85,7 @@ def evaluation(subject: Subject, n: int, rounds: int, tell: Tell) -> Result:
     times = interleave(sides, rounds, tell)
     return Result(
         about=f"{n} images scored; the published side gives accuracy alone",
-        unit="ms an image",
+        unit="ms/image",
         rounds=rounds,
         sides={name: scaled(t, 1e3 / n) for name, t in times.items()},
         ratios={"published": speedup(times["published"], times["meada"])},
@@ -105,20 +95,19 @@ def evaluation(subject: Subject, n: int, rounds: int, tell: Tell) -> Result:
 
 def blocks(subject: Subject, n: int, steps: int, rounds: int, tell: Tell) -> Result:
     """Which block size of the ascent is the fastest here; a recipe then fixes it."""
-    method = subject.method | {"steps": steps}
     with space() as where:
         sides = {
-            str(block): meada_ascent(where, replace(subject, method=method | {"block": block}), n)
+            str(block): meada_ascent(where, with_method(subject, steps=steps, block=block), n)
             for block in BLOCKS
             if block <= n
         }
         interleave(sides, 1)
         times = interleave(sides, rounds, tell)
     best = min(times, key=lambda name: Spread.of(times[name]).median)
-    now = str(subject.method["block"])
+    now = str(subject.block)
     return Result(
         about=f"{steps} ascent steps on {n} images by block size; the recipe has {now}",
-        unit="ms an image",
+        unit="ms/image",
         rounds=rounds,
         sides={name: scaled(t, 1e3 / n) for name, t in times.items()},
         ratios={name: speedup(times[best], t) for name, t in times.items()},
@@ -132,18 +121,4 @@ def gemm(n: int, rounds: int, tell: Tell) -> Result:
         unit="GFLOP/s",
         rounds=rounds,
         sides={"peak": peak.gemm_rate(rounds, n)},
-    )
-
-
-Case = Callable[[bool, Tell], Result]  # whether to be quick about it, who is told
-
-
-def _sized(function: Callable[..., Result], whole: dict[str, int], quick: dict[str, int]) -> Case:
-    return lambda hurry, tell: function(tell=tell, **(quick if hurry else whole))
-
-
-def _on(function: Callable[..., Result], name: str, whole: Any, quick: Any) -> Case:
-    """The subject is made when its case comes up: a network costs memory."""
-    return lambda hurry, tell: function(
-        SUBJECTS[name](), tell=tell, **(quick if hurry else whole)
     )

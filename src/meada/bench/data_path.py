@@ -12,28 +12,28 @@ from meada.bench.pictures import Pictures, loader
 from meada.bench.subjects import Subject
 from meada.datasets.augment import flip_and_crop
 from meada.networks.normalise import CIFAR_MEAN, CIFAR_STD, Normalise
-from meada.pool import as_float
+from meada.pool import Pool
 from meada.streams import stream
-from meada.types import Images8, Labels
+from meada.types import Images, Labels
 
 LOADERS = 2  # worker processes: as many as the cores of the reference machine
 
 
 def data_path(subject: Subject, n: int, batch: int, rounds: int, tell: Tell) -> Result:
     """``n`` images in shuffled batches: mirrored, cut from margins of 4, normalised."""
-    images, normalise = subject.images(n), Normalise(CIFAR_MEAN, CIFAR_STD)
-    pictures = Pictures.of(images, normalise.mean, normalise.std)
+    normalise = Normalise(CIFAR_MEAN, CIFAR_STD)
+    pictures = Pictures.of(subject.images(n), normalise.mean, normalise.std)
     sides = {
         "published": partial(_one_by_one, pictures, n, batch),
         "published, 2 loaders": partial(_loaded, pictures, n, batch),
-        "meada": partial(_at_once, images, normalise, batch),
+        "meada": partial(_at_once, subject.pool(n), normalise, batch),
     }
     interleave(sides, 1)
     times = interleave(sides, rounds, tell)
     return Result(
         about=f"{n} images of {subject.pixels} x {subject.pixels} in batches of {batch}: flip, "
         "crop, normalise",
-        unit="us an image",
+        unit="us/image",
         rounds=rounds,
         sides={name: scaled(t, 1e6 / n) for name, t in times.items()},
         ratios={
@@ -44,18 +44,18 @@ def data_path(subject: Subject, n: int, batch: int, rounds: int, tell: Tell) -> 
 
 
 def augmented_batch(
-    images: Images8, index: Labels, normalise: Normalise, generator: torch.Generator
-) -> Tensor:
-    """The package's path: 8 bits until the last moment."""
-    return normalise(as_float(flip_and_crop(images.index_select(0, index), generator)))
+    pool: Pool, index: Labels, normalise: Normalise, generator: torch.Generator
+) -> Images:
+    """What a step of the minimisation phase does before the network's first convolution."""
+    return normalise(flip_and_crop(pool.batch(index).x, generator))
 
 
-def _at_once(images: Images8, normalise: Normalise, batch: int) -> Work:
+def _at_once(pool: Pool, normalise: Normalise, batch: int) -> Work:
     generator = stream("bench", "augment")
 
     def run() -> None:
-        for index in _order(len(images), batch):
-            augmented_batch(images, index, normalise, generator)
+        for index in _order(len(pool), batch):
+            augmented_batch(pool, index, normalise, generator)
 
     return run
 
@@ -80,6 +80,5 @@ def _loaded(pictures: Pictures, n: int, batch: int) -> Work:
     return run
 
 
-def _order(n: int, batch: int) -> tuple[Labels, ...]:
+def _order(n: int, batch: int) -> tuple[Tensor, ...]:
     return torch.randperm(n, generator=stream("bench", "order")).split(batch)
-

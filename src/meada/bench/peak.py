@@ -4,8 +4,8 @@ Forward and input gradient, which is all that the ascent needs of them; no activ
 norm, no pooling, no loss, no update, and no product waits for another's result.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,7 @@ from meada.networks.rest import at_rest
 from meada.types import Images
 
 LAYOUTS = {"channels first": torch.contiguous_format, "channels last": torch.channels_last}
+Layer = nn.Conv2d | nn.Linear
 Product = Callable[[], object]  # one layer's forward product and input gradient
 GEMM = 2048
 
@@ -24,13 +25,12 @@ def products(net: nn.Module, x: Images, layout: torch.memory_format) -> list[Pro
     """Every convolution and linear layer that ``net`` applies to ``x``, ready to be repeated."""
     found: list[Product] = []
 
-    def note(module: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
-        given = torch.rand_like(args[0])
-        back = torch.rand_like(output)
-        if isinstance(module, nn.Conv2d):
-            found.append(_convolution(module, given, back, layout))
+    def note(layer: Layer, args: tuple[Tensor, ...], output: Tensor) -> None:
+        given, back = torch.rand_like(args[0]), torch.rand_like(output)
+        if isinstance(layer, nn.Conv2d):
+            found.append(_convolution(layer, given, back, layout))
         else:
-            weight = module.weight.detach().clone()
+            weight = layer.weight.detach().clone()
             found.append(lambda: (given @ weight.T, back @ weight))
 
     with at_rest(net), torch.no_grad(), _hooked(net, note):
@@ -63,9 +63,9 @@ def operations(net: nn.Module, x: Images) -> float:
     """
     counts: list[int] = []
 
-    def note(module: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
-        places = output[0].numel() // module.weight.shape[0]
-        counts.append(module.weight.numel() * places)
+    def note(layer: Layer, args: tuple[Tensor, ...], output: Tensor) -> None:
+        places = output[0].numel() // layer.weight.shape[0]
+        counts.append(layer.weight.numel() * places)
 
     with at_rest(net), torch.no_grad(), _hooked(net, note):
         net(x[:1])
@@ -79,31 +79,29 @@ def gemm_rate(rounds: int, n: int = GEMM) -> Spread:
     return Spread.of([2e-9 * n**3 / t for t in times])
 
 
-def _convolution(module: nn.Conv2d, x: Tensor, back: Tensor, layout: torch.memory_format) -> Product:
+def _convolution(layer: nn.Conv2d, x: Tensor, back: Tensor, layout: torch.memory_format) -> Product:
     x, back = (t.contiguous(memory_format=layout) for t in (x, back))
-    weight = module.weight.detach().clone().contiguous(memory_format=layout)
-    padding = list(module.padding)  # type: ignore[arg-type]
-    how = (list(module.stride), padding, list(module.dilation))
+    weight = layer.weight.detach().clone().contiguous(memory_format=layout)
+    stride, dilation = list(layer.stride), list(layer.dilation)
+    padding = [int(p) for p in layer.padding]  # in pixels, as every network here has it
 
     def product() -> object:
-        there = conv2d(x, weight, None, *how, module.groups)
+        there = conv2d(x, weight, None, stride, padding, dilation, layer.groups)
         return there, torch.ops.aten.convolution_backward(
-            back, x, weight, None, *how, False, [0, 0], module.groups, (True, False, False)
-        )
+            back, x, weight, None, stride, padding, dilation, False, [0, 0], layer.groups,
+            (True, False, False),
+        )  # fmt: skip
 
     return product
 
 
-class _hooked:
+@contextmanager
+def _hooked(net: nn.Module, note: Callable[..., None]) -> Iterator[None]:
     """``note`` is told of every convolution and linear layer that a forward pass reaches."""
-
-    def __init__(self, net: nn.Module, note: Callable[..., None]) -> None:
-        self.net, self.note = net, note
-
-    def __enter__(self) -> None:
-        layers = [m for m in self.net.modules() if isinstance(m, nn.Conv2d | nn.Linear)]
-        self.hooks = [layer.register_forward_hook(self.note) for layer in layers]
-
-    def __exit__(self, *_: object) -> None:
-        for hook in self.hooks:
+    layers = [m for m in net.modules() if isinstance(m, nn.Conv2d | nn.Linear)]
+    hooks = [layer.register_forward_hook(note) for layer in layers]
+    try:
+        yield
+    finally:
+        for hook in hooks:
             hook.remove()

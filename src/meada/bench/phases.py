@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
+from io import TextIOBase
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TextIO
 
 import torch
 
@@ -16,9 +16,8 @@ from meada.bench import published
 from meada.bench.measure import Side, Work, work
 from meada.bench.pictures import Pictures
 from meada.bench.subjects import Subject
-from meada.datasets.augment import flip_and_crop
 from meada.evaluation import evaluate
-from meada.methods.method import Context, Loss
+from meada.methods.method import Context
 from meada.minimise import minimise
 from meada.pool import Pool, as_float
 from meada.streams import stream
@@ -32,7 +31,7 @@ class Space:
     """Where a case writes: the log of the published side, the pools of a run's folder."""
 
     folder: Path
-    log: TextIO
+    log: TextIOBase
 
 
 @contextmanager
@@ -51,21 +50,21 @@ def published_ascent(where: Space, subject: Subject, n: int) -> Side:
 
 def meada_ascent(where: Space, subject: Subject, n: int) -> Side:
     """As a run does it: block by block, into a file of the run's folder."""
-    method, images, labels = subject.make_method(), subject.images(n), subject.labels(n)
-    numbers = count()
+    method, images, labels = subject.method, subject.images(n), subject.labels(n)
+    store, numbers = subject.recipe.pool.store, count()
+    context = Context(seed=SEED, pool_size=n, embedding=subject.embedding)
 
     def side() -> Work:
         folder = where.folder / f"pool-{id(method)}-{next(numbers)}"
-        pool = Pool(images, labels, store=subject.store, folder=folder)
-        return lambda: method.grow(subject.net, pool, Context(seed=SEED, pool_size=n))
+        pool = Pool(images, labels, store=store, folder=folder)
+        return lambda: method.grow(subject.net, pool, context)
 
     return side
 
 
 def published_descent(where: Space, subject: Subject, n: int, steps: int) -> Side:
-    net = published.Network(deepcopy(subject.net))
-    images, labels = held(subject, n), subject.labels(n)
-    optimiser = subject.descent.build(net.whole.parameters())
+    net, images, labels = subject.published(), held(subject, n), subject.labels(n)
+    optimiser = published.optimiser(net, subject.recipe.descent)
     generator = stream("bench", "order")
 
     def side() -> Work:
@@ -78,15 +77,15 @@ def published_descent(where: Space, subject: Subject, n: int, steps: int) -> Sid
 
 def meada_descent(subject: Subject, n: int, steps: int) -> Side:
     """On a pool that has grown once, as for most of a run."""
-    method, pool = subject.make_method(), subject.pool(n)
+    method, descent, pool = subject.method, subject.recipe.descent, subject.pool(n)
     pool.append(as_float(subject.images(n)), parents=torch.arange(n))
-    training = begin(deepcopy(subject.net), pool, method, subject.descent, seed=SEED)
-    loss, context = augmented(subject, method.loss), Context(seed=SEED, total_steps=1_000_000)
+    training = begin(deepcopy(subject.net), pool, method, descent, seed=SEED)
+    context = Context(seed=SEED, total_steps=1_000_000)
 
     def descend() -> None:
         until = training.step + steps
         for _ in minimise(
-            training, pool, loss, subject.descent, context, until=until, batch_size=subject.batch
+            training, pool, method.loss, descent, context, until=until, batch_size=subject.batch
         ):
             pass
 
@@ -109,15 +108,6 @@ def held(subject: Subject, n: int) -> Images | Pictures:
     return Pictures.of(subject.images(n), net.mean, net.std)
 
 
-def augmented(subject: Subject, loss: Loss) -> Loss:
-    """Flip and crop in front of the loss, where the published code does so with its pictures."""
-    if not subject.pictures:
-        return loss
-    return lambda net, batch, context: loss(
-        net, batch._replace(x=flip_and_crop(batch.x, context.generator)), context
-    )
-
-
 def agreement(subject: Subject, n: int, within: float = 1e-5) -> float:
     """Which part of the pixels both sides perturb alike; not rounded to 8 bits on either."""
     labels = subject.labels(n)
@@ -126,7 +116,8 @@ def agreement(subject: Subject, n: int, within: float = 1e-5) -> float:
             subject.published(), held(subject, n), labels, subject.ascent, where.log
         )
     pool = subject.pool(n, store="float32")
-    subject.make_method().grow(subject.net, pool, Context(seed=SEED, pool_size=n))
+    context = Context(seed=SEED, pool_size=n, embedding=subject.embedding)
+    subject.method.grow(subject.net, pool, context)
     x = torch.cat(theirs)
     ours = pool.images(torch.arange(n, n + len(x)))
     return float(((ours - x).abs() <= within).double().mean())

@@ -8,16 +8,17 @@ images are pictures, converted one by one. Data that it holds as arrays lie in m
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TextIO, cast
+from io import TextIOBase
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import cross_entropy, mse_loss
-from torch.optim import SGD, Optimizer
+from torch.optim import SGD, Adam, Optimizer
 
 from meada.bench.pictures import Pictures, keep
-from meada.networks.normalise import Normalise
-from meada.types import Embedding, Images, Labels, Logits, Scalar
+from meada.bench.published_networks import Network
+from meada.optimise import Descent
+from meada.types import Images, Labels, Logits, Scalar
 
 
 @dataclass(frozen=True)
@@ -31,25 +32,8 @@ class Ascent:
     batch: int
 
 
-class Network:
-    """A network as the published code has it: normalised images in, logits and embedding out."""
-
-    def __init__(self, net: nn.Module) -> None:
-        layers = _flat(net)
-        first = layers[0] if isinstance(layers[0], Normalise) else None
-        self.body = nn.Sequential(*layers[1 if first else 0 : -1])
-        self.head = layers[-1]
-        self.mean = first.mean if first else torch.zeros(3, 1, 1)
-        self.std = first.std if first else torch.ones(3, 1, 1)
-        self.whole = nn.Sequential(self.body, self.head)
-
-    def __call__(self, x: Tensor) -> tuple[Logits, Embedding]:
-        z = self.body(x)
-        return self.head(z), z
-
-
 def maximise(
-    net: Network, images: Images | Pictures, labels: Labels, how: Ascent, log: TextIO
+    net: Network, images: Images | Pictures, labels: Labels, how: Ascent, log: TextIOBase
 ) -> list[Tensor]:
     """Harder copies of all images, in whole batches; the last partial batch is left out.
 
@@ -68,7 +52,7 @@ def maximise(
     return born
 
 
-def ascend(net: Network, x0: Tensor, targets: Labels, how: Ascent, log: TextIO) -> Tensor:
+def ascend(net: Network, x0: Tensor, targets: Labels, how: Ascent, log: TextIOBase) -> Tensor:
     z0 = net(x0)[1].detach()
     x = x0.clone().requires_grad_()
     optimiser = SGD([x], lr=how.lr_max)
@@ -88,9 +72,9 @@ def minimise(
     net: Network,
     optimiser: Optimizer,
     images: Images | Pictures,
-    labels: Labels,
-    order: Sequence[Labels],
-    log: TextIO,
+    labels: Tensor,
+    order: Sequence[Tensor],
+    log: TextIOBase,
 ) -> None:
     """One step on each batch of ``order``."""
     net.whole.train()
@@ -101,6 +85,20 @@ def minimise(
         loss.backward()
         optimiser.step()
         log.write(f"step {step}: {loss.item()}\n")
+
+
+def optimiser(net: Network, how: Descent) -> Optimizer:
+    """As torch makes it when asked for no more than the method's numbers."""
+    weights = net.whole.parameters()
+    if how.name == "adam":
+        return Adam(weights, lr=how.lr, weight_decay=how.weight_decay)
+    return SGD(
+        weights,
+        lr=how.lr,
+        momentum=how.momentum,
+        nesterov=how.nesterov,
+        weight_decay=how.weight_decay,
+    )
 
 
 @torch.no_grad()
@@ -119,25 +117,11 @@ def entropy(logits: Logits) -> Scalar:
 
 
 def _batch(
-    net: Network,
-    images: Images | Pictures,
-    labels: Labels,
-    index: Labels,
-    *,
-    augment: bool = False,
+    net: Network, images: Tensor | Pictures, labels: Tensor, index: Labels, *, augment: bool = False
 ) -> tuple[Tensor, Labels]:
     """Pictures come out normalised from their own conversion; arrays are normalised here."""
     if isinstance(images, Pictures):
         load = images.augmented if augment else images.plain
         return torch.stack([load(i) for i in index.tolist()]), labels[index]
     picked = images.index_select(0, index)
-    plain = bool((net.mean == 0).all() and (net.std == 1).all())
-    return picked if plain else (picked - net.mean) / net.std, labels[index]
-
-
-def _flat(net: nn.Module) -> list[nn.Module]:
-    """The layers of a chain, with the chain at its end taken apart to find the read-out."""
-    layers = list(cast(nn.Sequential, net))
-    while isinstance(layers[-1], nn.Sequential):
-        layers[-1:] = list(layers[-1])
-    return layers
+    return (picked - net.mean) / net.std if net.normalised else picked, labels[index]

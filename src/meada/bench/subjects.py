@@ -1,4 +1,4 @@
-"""What is measured: three networks, each with the settings that its experiment has."""
+"""What is measured: three networks, each from the recipe of its experiment."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -8,60 +8,68 @@ from typing import Any
 import torch
 from torch import nn
 
-from meada.bench.published import Ascent, Network
+from meada.bench.published import Ascent
+from meada.bench.published_networks import Network
 from meada.methods import Method
-from meada.networks.alexnet import alexnet
-from meada.networks.lenet import lenet
-from meada.networks.wideresnet import wideresnet
-from meada.optimise import Descent
-from meada.pool import Pool, Store, as_float
-from meada.recipe import load_recipe, make
-from meada.streams import key, stream
+from meada.pool import Pool, as_float
+from meada.recipe import Recipe, load_recipe, method_of
+from meada.run import build_network
+from meada.streams import stream
 from meada.types import Images8, Labels
 
-DIGITS = "digits/meada"
+DIGITS, CIFAR, PACS = "digits/meada", "cifar10c/wideresnet-meada", "pacs/meada-art_painting"
+STEPS = 15  # of the ascent, on PACS too, where the recipe has 50: one is like another
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A network, the shape of its data, and how both sides train it."""
+    """A recipe and the shape of its data; ``pictures`` if the published code holds them so."""
 
-    network: Callable[..., nn.Module]
+    recipe: Recipe
     pixels: int  # height and width
     classes: int
-    method: dict[str, Any]  # as a recipe's [method] table has it, in the published code's units
-    descent: Descent
-    store: Store
-    batch: int  # of both phases in the published code
-    pictures: bool  # whether the published code holds its data as pictures, not as arrays
+    pictures: bool
+
+    @property
+    def block(self) -> int:
+        return int(self.recipe.method["block"])
+
+    @property
+    def batch(self) -> int:
+        return self.recipe.plan.batch_size
 
     @property
     def ascent(self) -> Ascent:
+        """The recipe's method table, whose units are the published code's."""
+        method = self.recipe.method
         return Ascent(
-            lr_max=self.method["step_size"],
-            eta=self.method["beta"],
-            gamma=self.method["gamma"],
-            loops_adv=self.method["steps"],
-            batch=self.method["units_batch"],
+            lr_max=method["step_size"],
+            eta=method["beta"],
+            gamma=method["gamma"],
+            loops_adv=method["steps"],
+            batch=method["units_batch"],
         )
 
     @cached_property
     def net(self) -> nn.Module:
-        """The network that both sides share, with settled batch norms."""
-        with torch.random.fork_rng():
-            torch.manual_seed(key("bench"))
-            net = self.network(num_classes=self.classes)
+        """The network as a run builds it, with settled batch norms."""
+        net = build_network(self.recipe, self.classes)
         settle(net, self.images(32))
         return net
 
     def published(self) -> Network:
-        return Network(self.net)
+        return Network(self.net, self.recipe.embedding)
 
-    def make_method(self, **changes: Any) -> Method:
-        return make("method", self.method | changes)
+    @property
+    def method(self) -> Method:
+        return method_of(self.recipe)
+
+    @property
+    def embedding(self) -> str | None:
+        return self.recipe.embedding or None
 
     def images(self, n: int) -> Images8:
-        """Smooth random pictures: noise of a few pixels, magnified, as natural images are."""
+        """Smooth random pictures: noise of a few pixels, magnified."""
         coarse = torch.rand(n, 3, 8, 8, generator=stream("bench", "images", n))
         fine = nn.functional.interpolate(coarse, size=self.pixels, mode="bilinear")
         return fine.mul(255).round().byte()
@@ -70,7 +78,32 @@ class Subject:
         return torch.randint(self.classes, (n,), generator=stream("bench", "labels", n))
 
     def pool(self, n: int, **options: Any) -> Pool:
-        return Pool(self.images(n), self.labels(n), **{"store": self.store, **options})
+        store = options.pop("store", self.recipe.pool.store)
+        return Pool(self.images(n), self.labels(n), store=store, **options)
+
+
+def with_method(subject: Subject, **changes: Any) -> Subject:
+    recipe = subject.recipe
+    return replace(subject, recipe=recipe.model_copy(update={"method": recipe.method | changes}))
+
+
+def at_size(subject: Subject, n: int) -> Subject:
+    """The same step of each sample where only ``n`` images are at hand, fewer than a batch.
+
+    >>> few = at_size(SUBJECTS["wideresnet"](), 32)
+    >>> few.ascent.lr_max / few.ascent.batch == 20 / 128, few.block, few.batch
+    (True, 32, 32)
+    """
+    whole = subject.ascent
+    batch = min(n, whole.batch)
+    plan = subject.recipe.plan.model_copy(update={"batch_size": min(n, subject.batch)})
+    fewer = replace(subject, recipe=subject.recipe.model_copy(update={"plan": plan}))
+    return with_method(
+        fewer,
+        step_size=whole.lr_max * batch / whole.batch,
+        units_batch=batch,
+        block=min(n, subject.block),
+    )
 
 
 @torch.no_grad()
@@ -86,51 +119,12 @@ def settle(net: nn.Module, images: Images8) -> None:
     net.eval()
 
 
-def at_size(subject: Subject, n: int) -> Subject:
-    """The same step of each sample where only ``n`` images are at hand, fewer than a batch.
-
-    >>> few = at_size(SUBJECTS["wideresnet"](), 32)
-    >>> few.ascent.lr_max / few.ascent.batch == 20 / 128, few.method["block"]
-    (True, 32)
-    """
-    batch = min(n, subject.method["units_batch"])
-    method = subject.method | {
-        "step_size": subject.method["step_size"] * batch / subject.method["units_batch"],
-        "units_batch": batch,
-        "block": min(n, subject.method["block"]),
-    }
-    return replace(subject, method=method, batch=min(n, subject.batch))
-
-
-def _digits() -> Subject:
-    recipe = load_recipe(DIGITS)
-    return Subject(
-        lenet, 32, 10, recipe.method, recipe.descent, recipe.pool.store, recipe.plan.batch_size,
-        pictures=False,
-    )  # fmt: skip
-
-
-def _cifar() -> Subject:
-    """The supplement's settings for WideResNet on CIFAR-10, batch 128 of the published script."""
-    method = _method(step_size=20.0, gamma=1.0, beta=10.0, units_batch=128)
-    descent = Descent(name="sgd", lr=0.1, momentum=0.9, nesterov=True, weight_decay=5e-4)
-    return Subject(wideresnet, 32, 10, method, descent, "uint8", 128, pictures=True)
-
-
-def _pacs() -> Subject:
-    """The supplement's settings for AlexNet on PACS, but 15 steps of its 50: a step is a step."""
-    method = _method(step_size=50.0, gamma=10.0, beta=1.0, units_batch=32)
-    descent = Descent(name="sgd", lr=1e-3, momentum=0.9, weight_decay=5e-5)
-    return Subject(alexnet, 224, 7, method, descent, "uint8", 32, pictures=False)
-
-
-def _method(**settings: Any) -> dict[str, Any]:
-    fixed = {"name": "meada", "steps": 15, "units": "official", "grow": "pool"}
-    return {**fixed, "block": settings["units_batch"], **settings}
+def _short(recipe: Recipe) -> Recipe:
+    return recipe.model_copy(update={"method": recipe.method | {"steps": STEPS}})
 
 
 SUBJECTS: dict[str, Callable[[], Subject]] = {
-    "lenet": _digits,
-    "wideresnet": _cifar,
-    "alexnet": _pacs,
+    "lenet": lambda: Subject(load_recipe(DIGITS), 32, 10, pictures=False),
+    "wideresnet": lambda: Subject(load_recipe(CIFAR), 32, 10, pictures=True),
+    "alexnet": lambda: Subject(_short(load_recipe(PACS)), 224, 7, pictures=False),
 }

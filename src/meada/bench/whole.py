@@ -26,7 +26,7 @@ from meada.bench.subjects import Subject
 from meada.checkpoint import save_checkpoint, save_weights
 from meada.datasets import Samples, Task
 from meada.evaluation.candidates import Candidates
-from meada.evaluation.rounds import diagnose
+from meada.evaluation.rounds import SAMPLE, diagnose
 from meada.evaluation.selection import RULES
 from meada.pool import as_float
 from meada.recipe import Recipe
@@ -72,13 +72,12 @@ def length(recipe: Recipe) -> Length:
     )
 
 
-def whole_run(
-    subject: Subject, recipe: Recipe, n: int, steps: int, scored: int, rounds: int, tell: Tell
-) -> Result:
+def whole_run(subject: Subject, n: int, steps: int, scored: int, rounds: int, tell: Tell) -> Result:
     """``n`` images climbed, ``steps`` descended and ``scored`` images scored stand for all."""
+    recipe = subject.recipe
     full = length(recipe)
     with space() as where:
-        sides = _parts(where, subject, recipe, n, steps, scored)
+        sides = _parts(where, subject, n, steps, scored)
         interleave(sides, 1)
         times = interleave(sides, rounds, tell)
     lines = [
@@ -102,16 +101,12 @@ def whole_run(
     )
 
 
-def _parts(
-    where: Space, subject: Subject, recipe: Recipe, n: int, steps: int, scored: int
-) -> dict[str, Side]:
-    pool = subject.pool(n)
+def _parts(where: Space, subject: Subject, n: int, steps: int, scored: int) -> dict[str, Side]:
+    recipe, pool = subject.recipe, subject.pool(n)
     pool.append(as_float(subject.images(n)), parents=torch.arange(n))
-    training = begin(subject.net, pool, subject.make_method(), subject.descent, seed=SEED)
+    training = begin(subject.net, pool, subject.method, recipe.descent, seed=SEED)
     sizes = recipe.evaluation
-    candidates = Candidates(
-        task(subject, recipe), subset=sizes.subset, crafted_size=sizes.crafted
-    )
+    candidates = Candidates(task(subject), subset=sizes.subset, crafted_size=sizes.crafted)
     weights, checkpoint = where.folder / "w.safetensors", where.folder / "checkpoint.pt"
     _take_a_step(training.optimiser)
     return {
@@ -145,7 +140,7 @@ def _seconds(
         "meada score candidates": full.candidates * t["meada candidate"],
         # At most: a candidate's weights are written only when a rule prefers it.
         "meada score candidates' weights": full.candidates * t["meada candidate's weights"],
-        "meada score rounds": full.rounds * t["meada round's terms"],
+        "meada score rounds": full.rounds * SAMPLE / min(n, SAMPLE) * t["meada round's terms"],
         "meada score chosen": full.scored / scored * t["meada evaluate"],
     }
 
@@ -159,8 +154,9 @@ def _sum(totals: Mapping[str, list[float]], kind: str) -> dict[str, list[float]]
     }  # fmt: skip
 
 
-def task(subject: Subject, recipe: Recipe) -> Task:
+def task(subject: Subject) -> Task:
     """Random data with the domains that the recipe names, as large as a candidate's subsets."""
+    recipe = subject.recipe
     n = max(recipe.evaluation.subset, recipe.evaluation.crafted)
     samples = Samples(subject.images(n), subject.labels(n))
     return Task(

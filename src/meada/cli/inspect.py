@@ -22,11 +22,13 @@ def inspect(
     out: Annotated[
         Path | None, typer.Option(help="Where the pictures go. [default: the run's folder]")
     ] = None,
+    pictures: Annotated[bool, typer.Option(help="Write rounds.png and spectrum.png.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show what each maximisation round did: a table, its samples, and their spectrum.
 
-    Writes rounds.png (source, adversarial image, difference) and spectrum.png.
+    Writes rounds.png (source, adversarial image, difference) and spectrum.png (where in frequency
+    the change lies).
 
     Example: meada inspect runs/meada-3 --judge runs/erm-3
     """
@@ -36,13 +38,14 @@ def inspect(
     folder = RunFolder(run)
     rounds = load_rounds(folder)
     verdicts = _judged(folder, RunFolder(judge)) if judge else []
-    files = draw(rounds, folder, out or run)
+    files = draw(rounds, folder, out or run) if pictures else []
     if as_json:
         shown = [str(path) for path in files]
         typer.echo(json.dumps({"rounds": rounds, "judge": verdicts, "pictures": shown}))
         return
     print_rounds(rounds, verdicts, title=f"{run}: before > after each round")
-    typer.echo("Pictures: " + ", ".join(str(path) for path in files))
+    if files:
+        typer.echo("Pictures: " + ", ".join(str(path) for path in files))
 
 
 def _judged(folder: "RunFolder", other: "RunFolder") -> list[dict[str, Any]]:

@@ -4,7 +4,19 @@ import sys
 
 import typer
 
-from meada.cli import corrupt, data, doctor, evaluate, listing, quickstart, reproduce, train
+from meada.cli import (
+    bench,
+    corrupt,
+    data,
+    doctor,
+    evaluate,
+    inspect,
+    listing,
+    quickstart,
+    report,
+    reproduce,
+    train,
+)
 from meada.errors import MeadaError
 
 app = typer.Typer(
@@ -21,7 +33,10 @@ app.add_typer(data.app, name="data")
 app.command()(train.train)
 app.command()(evaluate.evaluate)
 app.command()(reproduce.reproduce)
+app.command()(report.report)
 app.command()(corrupt.corrupt)
+app.command()(inspect.inspect)
+app.command()(bench.bench)
 app.command()(doctor.doctor)
 
 

@@ -5,7 +5,6 @@ from jaxtyping import Float, UInt8
 
 Levels = Float[np.ndarray, "N C H W"]  # pixels on the scale 0..255, not yet cut to it
 Pixels = UInt8[np.ndarray, "N C H W"]
-Picture = UInt8[np.ndarray, "C H W"]
 Layer = Float[np.ndarray, "N H W"]  # one value a pixel, whatever the channels
 
 # Truncation to 8 bits turns a rounding error just below a level into a whole level lost, so linear

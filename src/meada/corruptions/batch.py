@@ -1,7 +1,7 @@
 """``corrupt``: a batch of images in, the same images corrupted out."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -12,6 +12,8 @@ from meada.corruptions.arrays import Levels
 from meada.corruptions.constants import constants_of, table_for
 from meada.corruptions.streams import Streams, streams
 from meada.errors import MeadaError, nearest
+
+Batch = TypeVar("Batch", np.ndarray, torch.Tensor)
 
 BENCHMARK: dict[str, Callable[..., Levels]] = {
     "gaussian_noise": noise.gaussian_noise,
@@ -46,14 +48,14 @@ BLOCK = 1 << 17  # values worked on at once: what the second-level cache holds a
 
 
 def corrupt(
-    images: Any,
+    images: Batch,
     name: str,
     severity: int,
     *,
     seed: int = 0,
     index: Any = None,
     constants: str | None = None,
-) -> Any:
+) -> Batch:
     """Images (N, C, H, W) under corruption ``name`` at ``severity`` 1 to 5: same type, same shape.
 
     ``images`` is a tensor or an array, with 1 or 3 channels and sides from 28 to 512, of 8 bits or
@@ -79,9 +81,7 @@ def corrupt(
     for first in range(0, len(pixels), size):
         block = slice(first, first + size)
         result[block] = _corrupt_block(pixels[block], function, rng[block], numbers)
-    return (
-        torch.from_numpy(result).to(images.device) if isinstance(images, torch.Tensor) else result
-    )
+    return torch.from_numpy(result).to(images) if isinstance(images, torch.Tensor) else result
 
 
 def _corrupt_block(
@@ -90,7 +90,7 @@ def _corrupt_block(
     """To levels, through the corruption, and back to the type that came in."""
     if pixels.dtype == np.uint8:
         levels = function(pixels.astype(np.float32), rng, *numbers)
-        return np.clip(levels, 0, 255).astype(np.uint8)
+        return np.clip(levels, 0, 255, out=levels).astype(np.uint8)
     wide = np.float64 if pixels.dtype == np.float64 else np.float32
     levels = function(np.multiply(pixels, 255, dtype=wide), rng, *numbers)
     return (np.clip(levels, 0, 255) / 255).astype(pixels.dtype)
@@ -105,11 +105,8 @@ def _function(name: str) -> Callable[..., Levels]:
 def _checked(images: Any) -> np.ndarray:
     """The images as an array, or a sentence about what is wrong with them."""
     if isinstance(images, torch.Tensor):
-        if images.dtype == torch.bfloat16:
-            raise MeadaError(
-                "images in bfloat16 have no array type: give float16, float32 or uint8"
-            )
-        images = images.detach().cpu().numpy()
+        images = images.detach().cpu()
+        images = (images.float() if images.dtype == torch.bfloat16 else images).numpy()
     if not isinstance(images, np.ndarray):
         raise MeadaError(f"images are a {type(images).__name__}: a tensor or an array is needed")
     if images.ndim != 4 or images.shape[1] not in (1, 3):

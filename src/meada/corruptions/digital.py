@@ -3,12 +3,15 @@
 from io import BytesIO
 
 import numpy as np
+from jaxtyping import UInt8
 from PIL import Image
 
-from meada.corruptions.arrays import LIFT_SINGLE, Levels, Picture, eight_bits
+from meada.corruptions.arrays import LIFT_SINGLE, Levels, eight_bits
 from meada.corruptions.resample import enlarge, shrink
 from meada.corruptions.streams import Streams
 from meada.corruptions.warp import elastic
+
+Picture = UInt8[np.ndarray, "H W"] | UInt8[np.ndarray, "H W 3"]
 
 
 def contrast(x: Levels, rng: Streams, share: float) -> Levels:
@@ -31,13 +34,13 @@ def pixelate(x: Levels, rng: Streams, share: float) -> Levels:
 
 def jpeg_compression(x: Levels, rng: Streams, quality: float) -> Levels:
     """Through Pillow's JPEG encoder and back, image by image; 8 bits."""
-    pixels = eight_bits(x)
-    return np.stack([_through_jpeg(image, int(quality)) for image in pixels]).astype(x.dtype)
+    channels_last = np.ascontiguousarray(eight_bits(x).transpose(0, 2, 3, 1))
+    pictures = channels_last[..., 0] if x.shape[1] == 1 else channels_last
+    decoded = np.stack([_through_jpeg(picture, int(quality)) for picture in pictures])
+    return decoded.reshape(channels_last.shape).transpose(0, 3, 1, 2).astype(x.dtype)
 
 
-def _through_jpeg(image: Picture, quality: int) -> Picture:
+def _through_jpeg(picture: Picture, quality: int) -> Picture:
     file = BytesIO()
-    channels_last = image[0] if len(image) == 1 else image.transpose(1, 2, 0)
-    Image.fromarray(np.ascontiguousarray(channels_last)).save(file, "JPEG", quality=quality)
-    decoded = np.asarray(Image.open(file))
-    return decoded[None] if len(image) == 1 else decoded.transpose(2, 0, 1)
+    Image.fromarray(picture).save(file, "JPEG", quality=quality)
+    return np.asarray(Image.open(file))

@@ -9,7 +9,9 @@ from meada.corruptions.streams import Streams
 
 def gaussian_noise(x: Levels, rng: Streams, deviation: float) -> Levels:
     """Each value moves by a normal deviate; ``deviation`` is in units of the whole range."""
-    return x + rng.normal(x.shape[1:]) * np.float32(255 * deviation)
+    noise = rng.normal(x.shape[1:])
+    noise *= np.float32(255 * deviation)
+    return x + noise
 
 
 def shot_noise(x: Levels, rng: Streams, photons: float) -> Levels:
@@ -22,11 +24,13 @@ def impulse_noise(x: Levels, rng: Streams, amount: float) -> Levels:
     u = rng.thirty_two(x.shape[1:])
     half = np.uint32(round(amount / 2 * 2**32))
     y = x.copy()
-    y[u < half] = 0
-    y[u > np.uint32(2**32 - 1) - half] = 255
+    np.copyto(y, 0, where=u < half)
+    np.copyto(y, 255, where=u > np.uint32(2**32 - 1) - half)
     return y
 
 
 def speckle_noise(x: Levels, rng: Streams, deviation: float) -> Levels:
     """Noise in proportion to the value it falls on."""
-    return x + x * (rng.normal(x.shape[1:]) * np.float32(deviation))
+    noise = rng.normal(x.shape[1:])
+    noise *= np.float32(deviation)
+    return x + x * noise

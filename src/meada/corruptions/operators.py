@@ -26,12 +26,12 @@ def gaussian(
     return rows @ x @ columns.T
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=32)
 def gaussian_matrix(size: int, sigma: float, mode: str, truncate: float) -> Matrix:
     return gaussian_filter1d(np.eye(size), sigma, axis=0, mode=mode, truncate=truncate)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=16)
 def zoom_matrix(size: int, factor: float) -> tuple[slice, Matrix]:
     """Enlarge the middle so that it fills the whole: which part is read, and linearly how.
 

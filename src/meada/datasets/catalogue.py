@@ -68,6 +68,14 @@ def _mnist(name: str, size: int, md5: str) -> File:
     return File(f"mnist/{name}", size, md5, _MNIST + name)
 
 
+PACS = Domain(
+    name="pacs",
+    about="seven classes as art painting, cartoon, photo and sketch, with lists",
+    images=9_991,
+    files=(File("pacs/images", folder=True), File("pacs/splits", folder=True)),
+    page="https://domaingeneralization.github.io, the page of the authors of PACS",
+)
+
 CATALOGUE: dict[str, Domain] = {
     entry.name: entry
     for entry in (

@@ -1,6 +1,8 @@
 """What a run trains on, selects on and is tested on, whatever it was read from."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 
@@ -34,16 +36,20 @@ class Task:
     classes: tuple[str, ...]
     train: Samples
     validation: Samples
-    targets: dict[str, Samples]
+    targets: Mapping[str, Samples]
     sources: tuple[str, ...]
     provenance: dict[str, str] = field(default_factory=dict)  # domain -> what was read, for records
+    clean: Samples | None = None  # the source's own test split: scored, in no mean over targets
+    severities: int = 0  # each target holds so many severities in equal parts, the mildest first
+    crafted: Literal["shifts", "corruptions"] = "shifts"  # disjoint from the targets
 
     def __post_init__(self) -> None:
         for name, part in self.parts().items():
             check(name, part, len(self.classes))
 
     def parts(self) -> dict[str, Samples]:
-        return {"train": self.train, "validation": self.validation, **self.targets}
+        clean = {} if self.clean is None else {"clean": self.clean}
+        return {"train": self.train, "validation": self.validation, **clean, **self.targets}
 
 
 def check(name: str, samples: Samples, classes: int) -> None:

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from meada.datasets.task import Samples, Task
-from meada.evaluation.crafted import crafted
+from meada.evaluation.crafted import CRAFTED_SETS
 from meada.evaluation.score import evaluate
 from meada.pool import as_float
 from meada.streams import stream
@@ -18,7 +18,7 @@ class Candidates:
 
     def __init__(self, task: Task, *, subset: int, crafted_size: int) -> None:
         shifted = fixed_subset("validation", task.validation, crafted_size)
-        shifts = crafted(as_float(shifted.images))
+        shifts = CRAFTED_SETS[task.crafted](as_float(shifted.images))
         self._sets: dict[str, Labelled] = {
             "source_val": {"source": _pair(fixed_subset("validation", task.validation, subset))},
             "crafted": {name: (x, shifted.labels) for name, x in shifts.items()},

@@ -1,7 +1,8 @@
 """Crafted shifts: how a held-out source image might look elsewhere, for choosing without a target.
 
 The list is fixed and disjoint from every reported target: none of the digit domains, none of the
-fifteen corruptions, neither the noisy nor the blurred domain of the quickstart.
+fifteen corruptions, neither the noisy nor the blurred domain of the quickstart. Where the targets
+are the fifteen corruptions, the four that their authors set aside for validation take its place.
 """
 
 import math
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
+from meada.corruptions import VALIDATION, corrupt
 from meada.streams import stream
 from meada.types import Images
 
@@ -62,6 +64,17 @@ CRAFTED: dict[str, Shift] = {
 def crafted(x: Images, seed: int = 0) -> dict[str, Images]:
     """Every shift of the same images; the same pixels whenever it is asked."""
     return {name: shift(x, stream(seed, "crafted", name)) for name, shift in CRAFTED.items()}
+
+
+def held_out_corruptions(x: Images, seed: int = 0) -> dict[str, Images]:
+    """Speckle noise, Gaussian blur, spatter and saturation at the middle severity."""
+    return {name: corrupt(x, name, 3, seed=seed) for name in VALIDATION}
+
+
+CRAFTED_SETS: dict[str, Callable[[Images], dict[str, Images]]] = {
+    "shifts": crafted,
+    "corruptions": held_out_corruptions,
+}
 
 
 def _warp(x: Images, theta: Tensor) -> Images:

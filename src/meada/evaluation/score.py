@@ -1,6 +1,7 @@
 """How well a network does on each domain: accuracy, and whether its confidence can be believed."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -40,14 +41,31 @@ def score(logits: Logits, labels: Labels) -> Scores:
     }
 
 
+def by_severity(logits: Logits, labels: Labels, severities: int) -> dict[str, list[float | int]]:
+    """The same scores of each severity, where the images come in so many equal parts.
+
+    >>> logits = torch.tensor([[9.0, 0.0], [9.0, 0.0]])
+    >>> by_severity(logits, torch.tensor([0, 1]), 2)["accuracy"]
+    [100.0, 0.0]
+    """
+    parts = zip(logits.chunk(severities), labels.chunk(severities), strict=True)
+    each = [score(*part) for part in parts]
+    return {name: [one[name] for one in each] for name in each[0]}
+
+
 def evaluate(
-    net: nn.Module, domains: Mapping[str, tuple[Tensor, Labels]], *, batch_size: int = 256
-) -> dict[str, Scores]:
+    net: nn.Module,
+    domains: Mapping[str, tuple[Tensor, Labels]],
+    *,
+    batch_size: int = 256,
+    severities: int = 0,
+) -> dict[str, dict[str, Any]]:
     """``{name: (images, labels)}`` to ``{name: {"accuracy", "n", "ece", "nll", "brier"}}``.
 
-    Images are floats in [0, 1] or 8 bits.
+    Images are floats in [0, 1] or 8 bits. Where every domain is a corruption, its ``severities`` in
+    equal parts one after the other, each has its scores by severity too.
     """
-    results = {}
+    results: dict[str, dict[str, Any]] = {}
     for name, (images, labels) in domains.items():
         if len(labels) == 0 or len(images) != len(labels):
             raise MeadaError(
@@ -60,5 +78,7 @@ def evaluate(
                 f"domain '{name}' has labels from {int(labels.min())} to {int(labels.max())}: "
                 f"the network knows the classes 0 to {logits.shape[1] - 1}"
             )
-        results[name] = score(logits, labels)
+        results[name] = dict(score(logits, labels))
+        if severities:
+            results[name]["by_severity"] = by_severity(logits, labels, severities)
     return results

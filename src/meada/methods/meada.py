@@ -1,16 +1,18 @@
 """ADA (Volpi et al., 2018) and ME-ADA (Zhao et al., 2020): grow the pool with harder copies."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
 
 import torch
 from torch import nn
 
+from meada.entropy import Uncertainty
 from meada.errors import MeadaError, NonFiniteError
-from meada.maximise import perturb
+from meada.maximise import Renewal, perturb
 from meada.methods.method import Context, Method
 from meada.pool import Pool
+from meada.streams import key
 from meada.types import Images, Labels
 from meada.units import Units, per_sample
 
@@ -27,6 +29,10 @@ def meada(
     units_batch: int = 32,
     grow: Rule = "pool",
     block: int = 128,
+    stochastic: Sequence[str] = (),
+    posterior_draws: int = 5,
+    draws: Renewal = "shared",
+    uncertainty: Uncertainty = "expected",
 ) -> Method:
     """Algorithm 1.
 
@@ -39,13 +45,16 @@ def meada(
             code's (see :mod:`meada.units`) for batches of ``units_batch``.
         grow: which samples a round perturbs: all of the pool, the latest block, or the source.
         block: samples climbed at once; fixed, so that a run is the same to the bit.
+        stochastic, posterior_draws, draws, uncertainty: for networks that are random, as
+            :func:`meada.perturb` takes them; without a meaning for any other.
     """
     if grow not in GROWTH:
         raise MeadaError(f"grow is '{grow}': 'pool', 'latest' or 'source' is needed")
-    if steps < 0 or block < 1 or units_batch < 1:
+    if steps < 0 or min(block, units_batch, posterior_draws) < 1:
         raise MeadaError(
-            f"steps={steps}, block={block}, units_batch={units_batch}: "
-            "steps from 0 up and the other two from 1 up are needed"
+            f"steps={steps}, block={block}, units_batch={units_batch}, "
+            f"posterior_draws={posterior_draws}: "
+            "steps from 0 up and the others from 1 up are needed"
         )
 
     def ascent(net: nn.Module, x: Images, context: Context) -> Callable[..., Images]:
@@ -60,7 +69,8 @@ def meada(
         )
         return partial(
             perturb, beta=beta, gamma=weight, step_size=eta, steps=steps,
-            embedding=context.embedding,
+            embedding=context.embedding, stochastic=stochastic, posterior_draws=posterior_draws,
+            draws=draws, uncertainty=uncertainty, seed=key(context.seed, "ascent", context.round),
         )  # fmt: skip
 
     return Method(

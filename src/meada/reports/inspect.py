@@ -114,8 +114,7 @@ def spectrum(rounds: Sequence[Mapping[str, Any]], powers: Mapping[int, Tensor]) 
 
 
 def _cells(line: Mapping[str, Any], verdict: Mapping[str, Any] | None) -> list[str]:
-    bound, rise, levels = line.get("bound", {}), line.get("rise", {}), line.get("levels", {})
-    share = rise.get("share_of_ce")
+    bound, share = line.get("bound", {}), line.get("rise", {}).get("share_of_ce")
     return [
         str(line["round"]),
         f"{line['pool']:,}",
@@ -126,7 +125,7 @@ def _cells(line: Mapping[str, Any], verdict: Mapping[str, Any] | None) -> list[s
         _number(bound.get("sharper")),
         "" if share is None else f"{100 * share:.0f} %, {100 * (1 - share):.0f} %",
         f"{line['cost']:.3g}",
-        f"{levels['median']:.1f}, {levels['max']:.1f}" if levels else "",
+        f"{255 * line['linf_median']:.1f}, {255 * line['linf_max']:.1f}",
         f"{verdict['source']:.1f}, {verdict['adversarial']:.1f}" if verdict else "",
     ]
 

@@ -19,7 +19,7 @@ TITLES = {
     "ada": "ADA: adds images that fool the network",
     "meada": "ME-ADA: adds images that fool it and leave it unsure",
 }
-INTRO = """Three networks of the same shape learnt to read {train:,} handwritten digits (MNIST), with
+INTRO = """Three networks of the same shape learnt to read {train:,} handwritten digits (MNIST), in
 the same number of training steps. Then each was shown digits of kinds that none of them had ever
 seen. The table gives how many it read rightly, in per cent."""
 CAPTIONS = {
@@ -102,7 +102,7 @@ PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>meada quickstart</title><style>
 :root {{ color-scheme: light dark; }}
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: auto; padding: 1rem; }}
 div {{ overflow-x: auto; }} table {{ border-collapse: collapse; }}
 th, td {{ padding: .3rem .7rem; text-align: right; border-bottom: 1px solid #8888; }}
 th:first-child, td:first-child {{ text-align: left; }}

@@ -81,6 +81,21 @@ def markdown(records: Records, command: str) -> str:
     return "\n".join([*lines, "", f"{known}.", "", f"Command: `{command}`", ""])
 
 
+def page(records: Records, command: str) -> str:
+    """``results/README.md``: the table, the differences, and what was spent."""
+    spent = [
+        f"- {r['recipe']}, seed {r['seed']}, K = {len(r['rounds'])}: {r['steps']:,} steps, "
+        f"{sum(r['seconds'].values()) / 60:.0f} min on {r['environment']['threads']} threads of "
+        f"{r['environment']['processor']}"
+        for r in records
+    ]
+    parts = ["# Digits: Table 1", markdown(records, command)]
+    if lines := comparisons(records):
+        parts += ["## Differences, last step", *lines]
+    parts += ["", "## What was spent", *spent, "", "SYN cannot be had here: means are over three."]
+    return "\n".join(parts) + "\n"
+
+
 def comparisons(records: Records, rule: str = "last") -> list[str]:
     """Which differences between methods are within noise: in standard errors of the difference."""
     chosen = of_table_1(records)

@@ -1,0 +1,128 @@
+"""A record of the suite as tables: on the terminal and, between two markers, in a README."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from meada.errors import MeadaError
+from meada.files import write_text
+
+BEGIN, END = "<!-- meada bench: begin -->", "<!-- meada bench: end -->"
+HEAD = ["case", "unit", "published", "meada", "peak", "times as fast", "of peak", "alike"]
+Cells = list[str]
+
+
+def rows(record: Mapping[str, Any]) -> list[Cells]:
+    """One line a comparison: a case may have two."""
+    lines = []
+    for name, case in record["cases"].items():
+        if name.startswith("blocks-"):
+            continue
+        sides, ratios, facts = case["sides"], case["ratios"], case["facts"]
+        agreed = facts.get("agreement")
+        lines.append([
+            name, case["unit"], *(_spread(sides.get(s)) for s in ("published", "meada", "peak")),
+            _spread(ratios.get("published")), _per_cent(ratios.get("peak")),
+            "" if agreed is None else f"{100 * agreed:.3f} %",
+        ])  # fmt: skip
+        if "loaders" in ratios:
+            lines.append(_second(name, "2 loaders", sides["published, 2 loaders"], case, "loaders"))
+        if "without evaluation" in ratios:
+            lines.append(_second(name, "without evaluation", None, case, "without evaluation"))
+    return lines
+
+
+def block_rows(record: Mapping[str, Any]) -> tuple[Cells, list[Cells]]:
+    """Milliseconds an image by block size of the ascent: head and a line for each network."""
+    swept = {n: c for n, c in record["cases"].items() if n.startswith("blocks-")}
+    sizes = sorted({int(size) for case in swept.values() for size in case["sides"]})
+    lines = [
+        [name.removeprefix("blocks-"), *(_spread(case["sides"].get(str(size))) for size in sizes)]
+        + [str(case["facts"]["fastest"]), str(case["facts"]["recipe"])]
+        for name, case in swept.items()
+    ]
+    return ["network", *map(str, sizes), "fastest", "recipe"], lines
+
+
+def print_record(record: Mapping[str, Any], console: Console | None = None) -> None:
+    console = console or Console()
+    if not console.is_terminal:
+        console.width = 140  # a file has no edge to wrap at
+    console.print(machine(record))
+    head, swept = block_rows(record)
+    for columns, lines in ((HEAD, rows(record)), (head, swept)):
+        if lines:
+            _print(console, columns, lines)
+
+
+def markdown(record: Mapping[str, Any], command: str) -> str:
+    """The tables, the machine and the command, as they stand in the README."""
+    head, swept = block_rows(record)
+    about = [f"- `{name}`: {case['about']}" for name, case in record["cases"].items()]
+    parts = [f"`{command}` on {machine(record)}.", _markdown(HEAD, rows(record))]
+    if swept:
+        parts.append("Ascent by block size, ms an image:\n\n" + _markdown(head, swept))
+    parts += [_parts_of_the_run(record), "\n".join(about)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def machine(record: Mapping[str, Any]) -> str:
+    e = record["environment"]
+    quick = ", quick sizes" if record["quick"] else ""
+    return (
+        f"{e['processor']}, {e['cores']} cores, {e['threads']} threads, {e['cpu_capability']}, "
+        f"torch {e['torch']}, meada {e['meada']}{quick}"
+    )
+
+
+def update(path: Path, text: str) -> None:
+    """Put ``text`` between the markers of a file that has them."""
+    content = path.read_text(encoding="utf-8")
+    if content.count(BEGIN) != 1 or content.count(END) != 1:
+        raise MeadaError(f"{path}: '{BEGIN}' and '{END}' are needed, once each")
+    before, after = content.split(BEGIN)[0], content.split(END)[1]
+    write_text(path, f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+
+
+def _second(name: str, what: str, published: Any, case: Mapping[str, Any], ratio: str) -> Cells:
+    return [f"{name}, {what}", case["unit"], _spread(published), "", "",
+            _spread(case["ratios"][ratio]), "", ""]  # fmt: skip
+
+
+def _parts_of_the_run(record: Mapping[str, Any]) -> str:
+    seconds = record["cases"].get("run", {}).get("facts", {}).get("seconds", {})
+    if not seconds:
+        return ""
+    lines = [[name, f"{value:,.1f}"] for name, value in seconds.items()]
+    return "Parts of the whole digits run, seconds:\n\n" + _markdown(["part", "seconds"], lines)
+
+
+def _spread(value: Mapping[str, float] | None) -> str:
+    """``median (low-high)`` in three figures."""
+    if value is None:
+        return ""
+    return f"{value['median']:.3g} ({value['low']:.3g}-{value['high']:.3g})"
+
+
+def _per_cent(value: Mapping[str, float] | None) -> str:
+    if value is None:
+        return ""
+    low, high = 100 * value["low"], 100 * value["high"]
+    return f"{100 * value['median']:.0f} % ({low:.0f}-{high:.0f})"
+
+
+def _print(console: Console, columns: Sequence[str], lines: Sequence[Cells]) -> None:
+    table = Table()
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="left" if i == 0 else "right")
+    for line in lines:
+        table.add_row(*line)
+    console.print(table)
+
+
+def _markdown(columns: Sequence[str], lines: Sequence[Cells]) -> str:
+    rule = ["---", *["---:"] * (len(columns) - 1)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in [columns, rule, *lines])

@@ -1,0 +1,217 @@
+"""CIFAR-C (Hendrycks and Dietterich, 2019): the test split under fifteen corruptions, five times.
+
+A file a corruption, the severities one after the other. Published files and generated ones, which
+a sidecar marks, are never taken for each other.
+"""
+
+import fcntl
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from meada.datasets.task import Samples
+from meada.errors import MeadaError
+from meada.types import Labels
+
+SEVERITIES = (1, 2, 3, 4, 5)
+SIDECAR = "corruptions.json"  # written by meada corrupt, and by nobody else
+
+
+@dataclass(frozen=True, eq=False)
+class Corrupted(Mapping[str, Samples]):
+    """Corruption -> its images, severity 1 first.
+
+    A file is mapped when it is asked for and let go of with what was asked: all fifteen are
+    2.3 GB, of which no more than one need be in memory.
+    """
+
+    files: dict[str, Path]
+    labels: Labels  # of one severity, the ones that are used
+    total: int  # images of one severity in the files
+
+    def __getitem__(self, name: str) -> Samples:
+        pixels = torch.from_numpy(_mapped(self.files[name])).permute(0, 3, 1, 2)
+        n = len(self.labels)
+        if n < self.total:
+            parts = pixels.unflatten(0, (len(SEVERITIES), self.total))
+            pixels = parts[:, :n].flatten(0, 1)
+        return Samples(pixels, self.labels.repeat(len(SEVERITIES)))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+
+@dataclass(frozen=True)
+class Held:
+    targets: Corrupted
+    provenance: dict[str, str]
+
+
+def open_set(name: str, root: Path, clean: Samples, test: int, which: str) -> Held:
+    """The corrupted copies of the first ``test`` of ``clean``: see :func:`meada.datasets.cifar`."""
+    official = root / name
+    if which == "official":
+        if (official / SIDECAR).exists():
+            raise MeadaError(
+                f"{official} holds generated corruptions ({SIDECAR} says so), and the official "
+                "ones are asked for: move it away and unpack the published archive there"
+            )
+        return _open(official, clean, test)
+    if which == "auto" and official.is_dir():
+        return _open(official, clean, test)
+    if which in ("auto", "generated"):
+        return _open(_generated(name, root, clean, test), clean, test)
+    return _open(Path(which), clean, test)
+
+
+def _open(folder: Path, clean: Samples, test: int) -> Held:
+    """Check all of a folder before any of it is used."""
+    from meada.corruptions import CORRUPTIONS, VALIDATION  # corruptions look for data themselves
+
+    if not folder.is_dir():
+        raise MeadaError(
+            f"{folder} is missing: unpack the published archive there, or set data.corrupted to "
+            "'generated'"
+        )
+    sidecar = _sidecar(folder, CORRUPTIONS)
+    total = int(sidecar["images"]) if sidecar else len(clean)
+    if total < test or total > len(clean):
+        raise MeadaError(f"{folder} has {total:,} images a severity: {test:,} are asked for")
+    missing = [name for name in CORRUPTIONS if not (folder / f"{name}.npy").is_file()]
+    if missing:
+        raise MeadaError(
+            f"{folder} lacks {', '.join(missing)}: all fifteen corruptions are needed, since the "
+            "score is the mean over them"
+        )
+    _check_labels(folder / "labels.npy", clean.labels[:total])
+    if sidecar:
+        _check_source(folder, sidecar, clean.first(total))
+    files = {name: folder / f"{name}.npy" for name in CORRUPTIONS}
+    for path in files.values():
+        _check_images(path, total, clean)
+    extra = [name for name in VALIDATION if (folder / f"{name}.npy").exists()]
+    about = _about(folder, sidecar, test, total)
+    left = {"left out": f"{', '.join(extra)}: not of the fifteen"} if extra else {}
+    return Held(Corrupted(files, clean.labels[:test], total), {"corruptions": about, **left})
+
+
+def _sidecar(folder: Path, names: tuple[str, ...]) -> dict[str, Any]:
+    """What was written beside generated files; empty for published ones."""
+    path = folder / SIDECAR
+    if not path.exists():
+        return {}
+    try:
+        sidecar = json.loads(path.read_text(encoding="utf-8"))
+        listed, complete = set(sidecar["corruptions"]), sidecar["complete"]
+        severities, constants = tuple(sidecar["severities"]), sidecar["constants"]
+        for key in ("images", "sha256", "seed", "frost", "by"):
+            sidecar[key]
+    except (ValueError, KeyError, TypeError) as error:
+        raise MeadaError(f"{path} is not what meada corrupt writes ({error!r})") from None
+    if not complete:
+        raise MeadaError(f"{folder} is not finished: the same meada corrupt goes on with it")
+    if severities != SEVERITIES or constants != "cifar":
+        raise MeadaError(
+            f"{path}: severities {list(severities)} with the constants '{constants}'; "
+            "severities 1 to 5 with those of 'cifar' are needed"
+        )
+    foreign = [n for n in names if n not in listed and (folder / f"{n}.npy").exists()]
+    if foreign:
+        raise MeadaError(
+            f"{folder} holds {', '.join(foreign)}, which {SIDECAR} does not list: generated and "
+            "other files are mixed there; keep them in folders of their own"
+        )
+    return sidecar
+
+
+def _check_labels(path: Path, clean: Labels) -> None:
+    labels = _mapped(path)
+    if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
+        raise MeadaError(f"{path} holds {labels.dtype} of shape {labels.shape}: labels are needed")
+    wanted = np.tile(clean.numpy(), len(SEVERITIES))
+    if labels.shape != wanted.shape:
+        raise MeadaError(
+            f"{path} has {len(labels):,} labels: {len(wanted):,} are needed, the test split's five "
+            "times over"
+        )
+    different = int((labels != wanted).sum())
+    if different:
+        raise MeadaError(
+            f"{path}: {different:,} of {len(wanted):,} labels are not the test split's, five times "
+            "over: the files belong to another data set"
+        )
+
+
+def _check_source(folder: Path, sidecar: dict[str, Any], clean: Samples) -> None:
+    if stack(str(folder), clean).digest() != sidecar["sha256"]:
+        raise MeadaError(
+            f"{folder} was made from other images than this test split: choose another folder"
+        )
+
+
+def _check_images(path: Path, total: int, clean: Samples) -> None:
+    _, channels, height, width = clean.images.shape
+    images, wanted = _mapped(path), (len(SEVERITIES) * total, height, width, channels)
+    if images.dtype != np.uint8 or images.shape != wanted:
+        raise MeadaError(
+            f"{path} holds {images.dtype} of shape {images.shape}: uint8 of shape {wanted} is "
+            "needed, five severities of the test split in order"
+        )
+
+
+def _about(folder: Path, sidecar: dict[str, Any], test: int, total: int) -> str:
+    part = "" if test == total else f"; the first {test:,} of {total:,} images of each severity"
+    if not sidecar:
+        return f"official files in {folder.name}{part}"
+    return (
+        f"generated by {sidecar['by']}, seed {sidecar['seed']}, frost: {sidecar['frost']}, "
+        f"from images with sha256 {sidecar['sha256']}{part}"
+    )
+
+
+def _generated(name: str, root: Path, clean: Samples, test: int) -> Path:
+    """Made once and kept below ``root``; those of the whole test split serve any part of it."""
+    from meada.corruptions.write import write
+
+    home = root / "generated"
+    whole, part = (home / f"{name}-first-{count}" for count in (len(clean), test))
+    if _finished(whole):
+        return whole
+    home.mkdir(parents=True, exist_ok=True)
+    with open(home / ".lock", "w") as lock:  # several runs may begin at once: one of them writes
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not _finished(part):
+            write(stack(name, clean.first(test)), part)
+    return part
+
+
+def _finished(folder: Path) -> bool:
+    path = folder / SIDECAR
+    return path.exists() and json.loads(path.read_text(encoding="utf-8")).get("complete") is True
+
+
+def stack(name: str, samples: Samples) -> Any:
+    """Images with channels last, as :mod:`meada.corruptions.write` takes them."""
+    from meada.corruptions.sources import Stack
+
+    return Stack(name, samples.images.permute(0, 2, 3, 1).numpy(), samples.labels.numpy())
+
+
+def _mapped(path: Path) -> NDArray[Any]:
+    """Read when looked at, never a pickle; changes would not reach the file."""
+    try:
+        array: NDArray[Any] = np.load(path, mmap_mode="c", allow_pickle=False)
+    except FileNotFoundError:
+        raise MeadaError(f"{path} is missing: it belongs to the corrupted set") from None
+    except (ValueError, OSError, EOFError) as error:
+        raise MeadaError(f"{path} is no .npy file of numbers: {error}") from None
+    return array

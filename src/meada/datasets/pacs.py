@@ -1,0 +1,64 @@
+"""PACS (section 4.2): learn from three kinds of picture, meet the fourth."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from meada.datasets.catalogue import PACS, advice
+from meada.datasets.domains import domains
+from meada.datasets.image_cache import Tell
+from meada.datasets.root import data_root
+from meada.datasets.task import Task
+from meada.errors import MeadaError
+
+# in the order of Table 2, with how many pictures are published of each
+DOMAINS = {"art_painting": 2_048, "cartoon": 2_344, "photo": 1_670, "sketch": 3_929}
+
+
+def pacs(
+    *,
+    targets: Sequence[str] = (),
+    sources: Sequence[str] = (),
+    side: int = 224,
+    per_domain: int | None = None,
+    root: str | Path | None = None,
+    cache: str | Path | None = None,
+    tell: Tell | None = None,
+) -> Task:
+    """Leave-one-domain-out with ``targets=["sketch"]``, single-source with ``sources=["photo"]``.
+
+    By the published lists: ``train`` to learn from and ``crossval`` to choose by, both of the
+    sources; ``test``, which is the union of the two, of the targets alone. The arguments are those
+    of :func:`meada.datasets.domains.domains`.
+    """
+    folder = data_root(root) / "pacs"
+    for file in PACS.files:
+        if not (data_root(root) / file.path).is_dir():
+            where = data_root(root) / file.path
+            raise MeadaError(f"{where} is missing; {advice(PACS, file)}")
+    task = domains(
+        folder=str(folder),
+        targets=targets,
+        sources=sources,
+        side=side,
+        per_domain=per_domain,
+        cache=cache,
+        tell=tell,
+    )
+    return replace(task, provenance=_beside_published(task, folder / "images"))
+
+
+def count(root: Path) -> int:
+    """Pictures that are there, of the 9,991 published ones."""
+    return sum(_held(root / "pacs" / "images", name) for name in DOMAINS)
+
+
+def _beside_published(task: Task, pictures: Path) -> dict[str, str]:
+    return {
+        name: f"{what}; {_held(pictures, name):,} of the {DOMAINS[name]:,} published are there"
+        for name, what in task.provenance.items()
+    }
+
+
+def _held(pictures: Path, name: str) -> int:
+    return sum(path.is_file() for path in (pictures / name).glob("*/*"))

@@ -1,0 +1,117 @@
+"""AugMix (Hendrycks et al., 2020): chains of plain operations, mixed; predictions held alike."""
+
+from functools import partial
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from meada.errors import MeadaError
+from meada.methods import image_tones as tones
+from meada.methods import image_warps as warps
+from meada.methods.draws import Operation, as_levels, each_its_own, uniform, whole
+from meada.methods.image_tones import Levels
+from meada.methods.method import Context, Method
+from meada.types import Batch, Images, Logits, PerSample, Scalar
+
+
+def augmix(
+    *, width: int = 3, depth: int = 3, severity: float = 3.0, consistency: float = 12.0
+) -> Method:
+    """CE on the clean image, and the Jensen-Shannon divergence of it and two mixed copies.
+
+    Args:
+        width: chains mixed into a copy, by shares from Dirichlet(1, ..., 1).
+        depth: operations in a chain, from 1 up to this many.
+        severity: strengths are uniform from 0.1 up to this, of 10.
+        consistency: weight of the divergence; 0 trains on the clean images alone.
+    """
+    if width < 1 or depth < 1 or not 0.1 <= severity <= 10 or consistency < 0:
+        raise MeadaError(
+            f"augmix: width={width}, depth={depth}, severity={severity}, consistency={consistency}:"
+            " from 1, from 1, from 0.1 to 10 and from 0 are needed"
+        )
+    mix = partial(mixed, width=width, depth=depth, severity=severity)
+    return Method(loss=partial(consistent_risk, mix=mix, consistency=consistency))
+
+
+def consistent_risk(
+    net: nn.Module, batch: Batch, context: Context, *, mix: partial[Images], consistency: float
+) -> Scalar:
+    copies = [mix(batch.x, context.generator) for _ in range(2)]
+    views = net(torch.cat([batch.x, *copies])).chunk(3)  # one pass: batch norm sees all three
+    return cross_entropy(views[0], batch.y) + consistency * divergence(*views)
+
+
+def divergence(*views: Logits) -> Scalar:
+    r"""Jensen-Shannon: :math:`\frac1V \sum_v KL(p_v \| \bar p)`, averaged over the batch, in nats.
+
+    >>> sure = torch.tensor([[100.0, 0.0]])
+    >>> divergence(sure, sure.flip(1)).exp()  # two predictions without overlap: log 2
+    tensor(2.)
+    """
+    log_p = torch.stack([logits.log_softmax(-1) for logits in views])
+    log_mean = log_p.exp().mean(0).clamp(min=1e-7).log()
+    return (log_p.exp() * (log_p - log_mean)).sum(-1).mean()
+
+
+def mixed(
+    x: Images, generator: torch.Generator, *, width: int, depth: int, severity: float
+) -> Images:
+    """(1 - m) x + m sum_i w_i chain_i(x), with m ~ Beta(1, 1) and w ~ Dirichlet(1, ..., 1)."""
+    n = len(x)
+    # Exponential numbers over their sum are Dirichlet(1, ..., 1), and Beta(1, 1) is uniform.
+    waits = -(1 - uniform(x, width, n, 1, 1, 1, generator=generator)).log()
+    w, m = waits / waits.sum(0), uniform(x, n, 1, 1, 1, generator=generator)
+    v = as_levels(x)
+    chains = torch.stack([_chain(v, generator, depth, severity) for _ in range(width)]) / 255
+    return (1 - m) * x + m * (w * chains).sum(0)
+
+
+def _chain(v: Levels, generator: torch.Generator, depth: int, severity: float) -> Levels:
+    """From 1 to ``depth`` operations, an image; each of a kind, strength and sign of its own."""
+    n = len(v)
+    length = 1 + whole(depth, v, n, generator=generator)
+    for place in range(depth):
+        which = whole(len(OPERATIONS), v, n, generator=generator)
+        level = 0.1 + (severity - 0.1) * uniform(v, n, generator=generator)
+        sign = 2.0 * whole(2, v, n, generator=generator) - 1
+        v = each_its_own(v, which.where(place < length, -1), OPERATIONS, level, sign.to(v))
+    return v
+
+
+def _part(level: PerSample, most: int | float) -> PerSample:
+    """Level 10 is ``most``; cut to a whole number, as the authors'."""
+    return (level * most / 10).trunc()
+
+
+def _shift(v: Levels, axis: int, level: PerSample, sign: PerSample) -> Levels:
+    shift = warps.translate_x if axis == 3 else warps.translate_y
+    return shift(v, sign * _part(level, v.shape[axis] / 3), smooth=True)
+
+
+def _plain(operation: Operation) -> Operation:
+    return lambda v, level, sign: operation(v)
+
+
+def _turn(v: Levels, level: PerSample, sign: PerSample) -> Levels:
+    return warps.rotate(v, sign * _part(level, 30), smooth=True)
+
+
+def _slant(shear: Operation) -> Operation:
+    return lambda v, level, sign: shear(v, sign * level * 0.3 / 10, smooth=True)
+
+
+# None of them is near a corruption of the benchmark: colour, contrast, brightness and sharpness,
+# which are, are left out.
+OPERATIONS: tuple[Operation, ...] = (
+    _plain(tones.autocontrast),
+    _plain(tones.equalise),
+    lambda v, level, sign: tones.posterise(v, 4 - _part(level, 4)),
+    _turn,
+    lambda v, level, sign: tones.solarise(v, 256 - _part(level, 256)),
+    _slant(warps.shear_x),
+    _slant(warps.shear_y),
+    lambda v, level, sign: _shift(v, 3, level, sign),
+    lambda v, level, sign: _shift(v, 2, level, sign),
+)

@@ -1,0 +1,58 @@
+"""Two methods in one run: one's minimisation phase with the other's maximisation phase."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import nn
+
+from meada.datasets.augment import flip_and_crop
+from meada.errors import MeadaError
+from meada.methods.each_domain import EachDomain
+from meada.methods.method import Context, Method, no_parts, unchanged
+from meada.types import Batch, Images, Scalar
+
+Augment = Callable[[Images, torch.Generator], Images]
+
+
+def compose(loss: Method, grow: Method) -> Method:
+    """``loss`` as the minimisation phase has it, ``grow`` as the maximisation phase has it.
+
+    Parts and an adapted network come from whichever of the two brings them, never from both.
+
+    >>> from meada.methods.meada import meada
+    >>> from meada.methods.mixup import mixup
+    >>> both = compose(loss=mixup(), grow=meada())
+    >>> both.growth(100, 2)
+    400
+    """
+    if loss.build is not no_parts and grow.build is not no_parts:
+        raise MeadaError("both methods bring modules of their own: they cannot be composed")
+    if loss.adapt is not unchanged and grow.adapt is not unchanged:
+        raise MeadaError("both methods train a network of their own: they cannot be composed")
+    return replace(
+        grow,
+        loss=loss.loss,
+        build=grow.build if loss.build is no_parts else loss.build,
+        adapt=grow.adapt if loss.adapt is unchanged else loss.adapt,
+    )
+
+
+def augmented(method: Method, augment: Augment) -> Method:
+    """The same method, whose loss sees every batch through ``augment``; the pool stays as it is."""
+
+    def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
+        return method.loss(net, batch._replace(x=augment(batch.x, context.generator)), context)
+
+    # a loss that wants a batch of every domain says so by its type, and goes on saying so
+    return replace(method, loss=EachDomain(loss) if isinstance(method.loss, EachDomain) else loss)
+
+
+def flip_crop(*, padding: int = 4) -> Augment:
+    """Section 4.3: standard random left-right flipping and cropping, from black margins."""
+    if padding < 0:
+        raise MeadaError(f"flip_crop: padding is {padding}: zero or more pixels are needed")
+    return lambda x, generator: flip_and_crop(x, generator, padding)
+
+
+AUGMENTS: dict[str, Callable[..., Augment]] = {"flip_crop": flip_crop}

@@ -1,0 +1,51 @@
+"""CutMix (Yun et al., 2019): a rectangle of one image pasted into another, labels by area."""
+
+import math
+from functools import partial
+
+from torch import nn
+
+from meada.errors import MeadaError
+from meada.methods.draws import beta, shuffle, uniform, whole
+from meada.methods.method import Context, Method, risk
+from meada.methods.mixup import shared_risk
+from meada.types import Batch, Scalar
+
+
+def cutmix(*, alpha: float = 1.0, probability: float = 0.5) -> Method:
+    """The rectangle covers 1 - lambda of the image, lambda ~ Beta(alpha, alpha), one place a step.
+
+    ``probability`` is how often a step does so: 0.5 in the authors' settings for CIFAR (1 on
+    ImageNet). ``alpha`` is 1 in both.
+    """
+    if alpha <= 0 or not 0 <= probability <= 1:
+        raise MeadaError(
+            f"cutmix: alpha={alpha}, probability={probability}: "
+            "alpha above 0 and a probability from 0 to 1 are needed"
+        )
+    return Method(loss=partial(pasted_risk, alpha=alpha, probability=probability))
+
+
+def pasted_risk(
+    net: nn.Module, batch: Batch, context: Context, *, alpha: float, probability: float
+) -> Scalar:
+    generator = context.generator
+    if float(uniform(batch.x, 1, generator=generator)) >= probability:
+        return risk(net, batch, context)
+    x, (h, w) = batch.x.clone(), batch.x.shape[2:]
+    share, partner = beta(alpha, generator), shuffle(x, generator)
+    row, column = (int(whole(k, batch.y, 1, generator=generator)) for k in (h, w))
+    rows, columns = hole(row, h, share), hole(column, w, share)
+    x[:, :, rows, columns] = batch.x[partner][:, :, rows, columns]
+    pasted = (rows.stop - rows.start) * (columns.stop - columns.start) / (h * w)
+    return shared_risk(net(x), batch.y, batch.y[partner], 1 - pasted)
+
+
+def hole(centre: int, side: int, share: float) -> slice:
+    """Sqrt(1 - share) of the side about the centre, as far as it lies in the image.
+
+    >>> hole(16, 32, 0.75), hole(2, 32, 0.75)
+    (slice(8, 24, None), slice(0, 10, None))
+    """
+    half = int(side * math.sqrt(1 - share)) // 2
+    return slice(max(centre - half, 0), min(centre + half, side))

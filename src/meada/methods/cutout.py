@@ -1,0 +1,46 @@
+"""Cutout (DeVries and Taylor, 2017): a square of every image is hidden."""
+
+from functools import partial
+
+import torch
+from torch import nn
+
+from meada.errors import MeadaError
+from meada.methods.draws import whole
+from meada.methods.method import Context, Method, risk
+from meada.types import Batch, Images, Scalar
+
+
+def cutout(*, side: float = 0.5) -> Method:
+    """A square of ``side`` times the image's (16 of 32 pixels) about a random pixel, an image.
+
+    It may reach over the edge. What is hidden is mid-grey, which the networks' normalisation,
+    (x - 0.5) / 0.5, turns into the zero that the authors fill with.
+    """
+    if not 0 <= side < 1:
+        raise MeadaError(f"cutout: side is {side}: a part of the image's, from 0 to below 1")
+    return Method(loss=partial(hidden_risk, side=side))
+
+
+def hidden_risk(net: nn.Module, batch: Batch, context: Context, *, side: float) -> Scalar:
+    return risk(net, batch._replace(x=hide(batch.x, context.generator, side)), context)
+
+
+def hide(x: Images, generator: torch.Generator, side: float) -> Images:
+    """Grey out one square an image.
+
+    >>> x = hide(torch.zeros(50, 1, 32, 32), torch.Generator(), 0.5)
+    >>> int((x > 0).sum((1, 2, 3)).max())  # 16 x 16 where it lies inside
+    256
+    """
+    n, _, h, w = x.shape
+    rows, columns = (
+        _within(whole(k, x, n, generator=generator), k, round(side * k)) for k in (h, w)
+    )
+    return torch.where((rows[:, :, None] & columns[:, None])[:, None], torch.full_like(x, 0.5), x)
+
+
+def _within(centre: torch.Tensor, side: int, length: int) -> torch.Tensor:
+    """(N, side): which pixels lie within ``length`` about each centre."""
+    place = torch.arange(side, device=centre.device) - centre[:, None]
+    return (place >= -(length // 2)) & (place < length - length // 2)

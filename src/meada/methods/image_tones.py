@@ -1,0 +1,116 @@
+"""Operations on tone and colour, as Pillow does them to 8-bit images: a batch at once.
+
+``v`` holds levels, whole numbers from 0 to 255 kept as floats; a strength is one number an image.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import conv2d
+
+from meada.types import PerSample
+
+Levels = Float[Tensor, "B C H W"]  # whole numbers from 0 to 255
+
+GREY = (19595, 38470, 7471)  # of 65,536: ITU-R 601-2 luma, as Pillow's convert("L") has it
+
+
+def invert(v: Levels) -> Levels:
+    return 255 - v
+
+
+def solarise(v: Levels, threshold: PerSample) -> Levels:
+    """Levels from ``threshold`` up are inverted.
+
+    >>> solarise(torch.tensor([[[[10.0, 200.0]]]]), torch.tensor([128.0])).flatten().tolist()
+    [10.0, 55.0]
+    """
+    return torch.where(v < _wide(threshold, v), v, 255 - v)
+
+
+def posterise(v: Levels, bits: PerSample) -> Levels:
+    """Only the ``bits`` highest bits are kept.
+
+    >>> posterise(torch.tensor([[[[255.0, 17.0]]]]), torch.tensor([4.0])).flatten().tolist()
+    [240.0, 16.0]
+    """
+    return v - v % _wide(2 ** (8 - bits), v)
+
+
+def autocontrast(v: Levels) -> Levels:
+    """Each channel stretched so that its darkest level is 0 and its brightest 255."""
+    low, high = v.amin((2, 3)).double()[..., None], v.amax((2, 3)).double()[..., None]
+    # In double precision and truncated, as Pillow: the same level falls on the same side.
+    scale = torch.full_like(high, 255) / (high - low).clamp(min=1)  # 255 / x would be 255 * (1 / x)
+    table = (_every_level(v) * scale - low * scale).trunc().clamp(0, 255)
+    return _look_up(v, torch.where(high > low, table, _every_level(v)))
+
+
+def equalise(v: Levels) -> Levels:
+    """Each channel's levels spread so that all are about equally frequent."""
+    n, c, h, w = v.shape
+    rows = torch.arange(n * c, device=v.device).view(n, c, 1, 1) * 256
+    count = torch.bincount((v.long() + rows).flatten(), minlength=n * c * 256).view(n, c, 256)
+    brightest = v.amax((2, 3)).long()[..., None]
+    step = (h * w - count.gather(2, brightest)) // 255
+    below = count.cumsum(2) - count
+    table = ((step // 2 + below) // step.clamp(min=1)).clamp(max=255)
+    return _look_up(v, torch.where(step > 0, table, _every_level(v).long()))
+
+
+def colour(v: Levels, factor: PerSample) -> Levels:
+    """0 is grey, 1 the image, above 1 more colourful; a grey image stays as it is."""
+    return v if v.shape[1] == 1 else _blend(grey(v).expand_as(v), v, factor)
+
+
+def contrast(v: Levels, factor: PerSample) -> Levels:
+    """0 is the image's mean grey everywhere, 1 the image."""
+    mean = (grey(v).double().mean((1, 2, 3)) + 0.5).floor()
+    return _blend(_wide(mean, v).expand_as(v), v, factor)
+
+
+def brightness(v: Levels, factor: PerSample) -> Levels:
+    """0 is black, 1 the image.
+
+    >>> brightness(torch.tensor([[[[100.0, 200.0]]]]), torch.tensor([1.5])).flatten().tolist()
+    [150.0, 255.0]
+    """
+    return _blend(torch.zeros_like(v), v, factor)
+
+
+def sharpness(v: Levels, factor: PerSample) -> Levels:
+    """0 is the image smoothed, 1 the image; the outermost pixels stay as they are."""
+    c = v.shape[1]
+    kernel = torch.tensor([[1.0, 1, 1], [1, 5, 1], [1, 1, 1]], dtype=v.dtype, device=v.device) / 13
+    smooth = v.clone()
+    if min(v.shape[2:]) > 2:
+        inside = conv2d(v, kernel.expand(c, 1, 3, 3), groups=c)
+        smooth[..., 1:-1, 1:-1] = (inside + 0.5).floor()
+    return _blend(smooth, v, factor)
+
+
+def grey(v: Levels) -> Float[Tensor, "B 1 H W"]:
+    """One channel, (N, 1, H, W)."""
+    if v.shape[1] == 1:
+        return v
+    red, green, blue = (weight * v[:, i : i + 1].double() for i, weight in enumerate(GREY))
+    return ((red + green + blue + 32768) / 65536).floor().to(v.dtype)
+
+
+def _blend(a: Levels, b: Levels, factor: PerSample) -> Levels:
+    """``a`` at 0, ``b`` at 1, and beyond; truncated, as Pillow."""
+    return (a + _wide(factor, b) * (b - a)).clamp(0, 255).floor()
+
+
+def _wide(values: PerSample, like: Levels) -> Float[Tensor, "B 1 1 1"]:
+    return values.to(like).view(-1, 1, 1, 1)
+
+
+def _every_level(v: Levels) -> Float[Tensor, "256"]:
+    return torch.arange(256, dtype=torch.float64, device=v.device)
+
+
+def _look_up(v: Levels, table: Tensor) -> Levels:
+    """``table`` (N, C, 256) has a new level for each old one."""
+    n, c, h, w = v.shape
+    return table.to(v.dtype).expand(n, c, 256).gather(2, v.long().flatten(2)).view(n, c, h, w)

@@ -1,0 +1,32 @@
+"""Mixup (Zhang et al., 2018): the network is linear between two images and their labels."""
+
+from functools import partial
+
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from meada.errors import MeadaError
+from meada.methods.draws import beta, shuffle
+from meada.methods.method import Context, Method
+from meada.types import Batch, Labels, Logits, Scalar
+
+
+def mixup(*, alpha: float = 1.0) -> Method:
+    """Each image blended with another of its batch; one share lambda ~ Beta(alpha, alpha) a step.
+
+    ``alpha`` is 1 as the paper has it for CIFAR.
+    """
+    if alpha <= 0:
+        raise MeadaError(f"mixup: alpha is {alpha}: a number above 0 is needed")
+    return Method(loss=partial(mixed_risk, alpha=alpha))
+
+
+def mixed_risk(net: nn.Module, batch: Batch, context: Context, *, alpha: float) -> Scalar:
+    share, partner = beta(alpha, context.generator), shuffle(batch.x, context.generator)
+    x = share * batch.x + (1 - share) * batch.x[partner]
+    return shared_risk(net(x), batch.y, batch.y[partner], share)
+
+
+def shared_risk(logits: Logits, y: Labels, other: Labels, share: float) -> Scalar:
+    """Cross-entropy to a label that is ``y`` by ``share`` and ``other`` by the rest."""
+    return share * cross_entropy(logits, y) + (1 - share) * cross_entropy(logits, other)

@@ -1,0 +1,123 @@
+"""PAR (Wang et al., 2019): no small patch alone may tell the class.
+
+A patch classifier h looks at every place of the first convolution's map and learns to name the
+image's class; through a gradient reversal the network learns to make that impossible:
+the network descends CE - lambda CE(h), h descends CE(h).
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from meada.errors import MeadaError, nearest
+from meada.methods.method import Context, Method, Parts
+from meada.networks.rest import at_rest
+from meada.types import Batch, Labels, Scalar
+
+Map = Float[Tensor, "B C H W"]  # what the layer sees, at every place
+PatchLogits = Float[Tensor, "B K H W"]
+
+
+def par(
+    *,
+    weight: float = 1.0,
+    lr: float = 1e-3,
+    layer: str = "",
+    kernel: int = 1,
+    hidden: Sequence[int] = (),
+) -> Method:
+    """Patch-wise adversarial regularisation.
+
+    Args:
+        weight: the paper's lambda.
+        lr: learning rate of h's own Adam.
+        layer: the submodule whose output h looks at; empty: the first convolution (PAR_H: higher).
+        kernel: width of a patch in that map (PAR_B: 3).
+        hidden: widths of h's hidden layers (PAR_M: 100, 50).
+    """
+    if weight < 0 or lr <= 0 or kernel < 1 or any(width < 1 for width in hidden):
+        raise MeadaError(
+            f"weight={weight}, lr={lr}, kernel={kernel}, hidden={list(hidden)}: a weight from 0 "
+            "up, a rate above 0, and widths from 1 up are needed"
+        )
+
+    def build(net: nn.Module, example: Batch, context: Context) -> Parts:
+        with torch.no_grad(), at_rest(net), looking(net, layer) as seen:
+            logits = net(example.x.to(next(net.parameters()).device))
+        h = patch_classifier(seen[-1].shape[1], [*hidden, logits.shape[1]], kernel).to(logits)
+        # weight decay is the network's: h has an optimiser to itself
+        return Parts(nn.ModuleDict({"patch": h}), {"patch": torch.optim.Adam(h.parameters(), lr)})
+
+    def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
+        h = context.parts.modules["patch"]
+        with looking(net, layer) as seen:
+            logits = net(batch.x)
+        return cross_entropy(logits, batch.y) + patch_risk(h(reverse(seen[-1], weight)), batch.y)
+
+    return Method(loss=loss, build=build)
+
+
+class Reverse(torch.autograd.Function):
+    """The identity, whose gradient is turned round and scaled (Ganin and Lempitsky, 2015)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: float) -> Tensor:
+        ctx.weight = weight
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        return -ctx.weight * gradient, None
+
+
+def reverse(x: Tensor, weight: float) -> Tensor:
+    """
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> reverse(x, 0.5).sum().backward()
+    >>> x.grad
+    tensor([-0.5000, -0.5000])
+    """
+    return Reverse.apply(x, weight)
+
+
+def patch_risk(logits: PatchLogits, y: Labels) -> Scalar:
+    """Cross-entropy of the image's class, averaged over images and places."""
+    return cross_entropy(logits, y[:, None, None].expand(-1, *logits.shape[2:]))
+
+
+def patch_classifier(channels: int, widths: Sequence[int], kernel: int) -> nn.Sequential:
+    """The first layer sees ``kernel`` x ``kernel`` places, the others one; ReLU between them."""
+    layers: list[nn.Module] = []
+    for number, width in enumerate(widths):
+        size = kernel if number == 0 else 1
+        layers += [nn.ReLU()] * (number > 0) + [nn.Conv2d(channels, width, size)]
+        channels = width
+    return nn.Sequential(*layers)
+
+
+@contextmanager
+def looking(net: nn.Module, layer: str) -> Iterator[list[Map]]:
+    """What ``layer`` gives in the forward passes inside; the latest comes last."""
+    seen: list[Map] = []
+    hook = find_layer(net, layer).register_forward_hook(lambda _m, _x, out: seen.append(out))
+    try:
+        yield seen
+    finally:
+        hook.remove()
+
+
+def find_layer(net: nn.Module, layer: str) -> nn.Module:
+    modules = dict(net.named_modules())
+    if layer and layer not in modules:
+        known = filter(None, modules)
+        raise MeadaError(f"par: layer '{layer}' is no submodule: {nearest(layer, known)}")
+    first = next((m for m in modules.values() if isinstance(m, nn.Conv2d)), None)
+    found = modules[layer] if layer else first
+    if found is None:
+        raise MeadaError("par: the network has no nn.Conv2d: name the layer that patches lie in")
+    return found

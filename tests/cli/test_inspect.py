@@ -1,0 +1,104 @@
+"""``meada inspect``: what the rounds did, told by a table, two pictures and a judge."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tests_tiny import write_recipe
+from typer import Typer
+from typer.testing import CliRunner
+
+from meada.cli.inspect import inspect
+from meada.errors import MeadaError
+from meada.recipe import load_recipe
+from meada.run import run
+
+app = Typer()
+app.command()(inspect)
+
+
+def call(*words: object):
+    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "200"})
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> dict[str, Path]:
+    """ERM, and ME-ADA with steps of a useful size and with steps of none."""
+    torch.set_default_dtype(torch.float32)
+    folder = tmp_path_factory.mktemp("runs")
+    for name, method, settings in (
+        ("erm", "erm", ""),
+        ("meada", "meada", "steps = 3\nstep_size = 1.0"),
+        ("still", "meada", "steps = 1\nstep_size = 1e-6"),
+    ):
+        (folder / name).mkdir()
+        recipe = write_recipe(folder / name, method=method, settings=settings)
+        run(load_recipe(str(recipe)), folder / name / "run")
+    return {name: folder / name / "run" for name in ("erm", "meada", "still")}
+
+
+def test_it_shows_a_table_and_leaves_two_pictures(runs, tmp_path):
+    got = call(runs["meada"], "--out", tmp_path)
+    assert got.exit_code == 0, got.output
+    assert "sharper" in got.output and "quarter of a cycle" in got.output
+    for name in ("rounds.png", "spectrum.png"):
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+        assert name in got.output
+
+
+def test_its_json_is_the_record_with_the_judges_view(runs):
+    got = call(runs["meada"], "--judge", runs["erm"], "--no-pictures", "--json")
+    told = json.loads(got.output)
+    record = json.loads((runs["meada"] / "record.json").read_text())
+    assert told["rounds"] == record["rounds"] and len(told["judge"]) == 2
+    assert [v["n"] for v in told["judge"]] == [60, 120]
+    assert all(v["limit"] >= v["chance"] == 10 for v in told["judge"])
+
+
+def test_every_round_is_recorded_with_what_the_theory_measures(runs):
+    record = json.loads((runs["meada"] / "record.json").read_text())
+    for line in record["rounds"]:
+        assert line["bound"]["n"] == 60 and line["bound"]["classes"] == 10
+        assert line["rise"]["beta"] == 10.0 and line["warnings"] == []
+        assert sum(line["spectrum"]["perturbation"]) == pytest.approx(1, abs=1e-5)
+        assert line["levels"]["max"] >= line["levels"]["median"] > 0.5
+
+
+def test_a_round_that_did_nothing_is_told_of(runs):
+    got = call(runs["still"], "--no-pictures")
+    assert "round 1 did nothing" in " ".join(got.output.split())
+
+
+def test_the_gallery_holds_pairs_and_what_a_judge_reads(runs):
+    tensors = load_file(runs["meada"] / "gallery.safetensors")
+    source, made = tensors["round-1.judged_source"], tensors["round-1.judged"]
+    assert source.dtype == made.dtype == torch.uint8 and len(source) == len(made) == 60
+    assert tensors["round-2.spectrum"].shape == (32, 32)
+    parent, adversarial = tensors["round-2.parent"], tensors["round-2.adversarial"]
+    assert parent.shape == adversarial.shape == (10, 3, 32, 32)
+
+
+@pytest.mark.parametrize(
+    "words, sentence",
+    [
+        (["erm"], "no maximisation round has ended"),
+        (["meada", "--judge", "meada"], "another run is needed"),
+        (["meada", "--judge", "nowhere"], "holds no finished run"),
+        (["nowhere"], "holds no run to inspect"),
+    ],
+)
+def test_bad_input_is_one_sentence(runs, tmp_path, words, sentence):
+    paths = [w if w.startswith("--") else runs.get(w, tmp_path / w) for w in words]
+    got = call(*paths)
+    assert isinstance(got.exception, MeadaError) and sentence in str(got.exception)
+
+
+def test_a_run_that_is_not_finished_is_read_from_its_log(runs, tmp_path):
+    for name in ("log.jsonl", "gallery.safetensors", "recipe.toml"):
+        (tmp_path / name).write_bytes((runs["meada"] / name).read_bytes())
+    with open(tmp_path / "log.jsonl", "a") as file:
+        file.write('{"step": 99, "round"')  # a line that is being written
+    told = json.loads(call(tmp_path, "--no-pictures", "--json").output)
+    assert [line["round"] for line in told["rounds"]] == [1, 2]

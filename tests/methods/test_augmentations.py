@@ -1,0 +1,316 @@
+"""The methods of Table 3 that change a batch: what each does to images and labels."""
+
+import math
+from importlib import import_module  # the package has functions by these names
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.testing import assert_close
+
+from meada.datasets.augment import flip_and_crop
+from meada.errors import MeadaError
+from meada.methods import METHODS
+from meada.methods.advtrain import advtrain, approach
+from meada.methods.augmix import OPERATIONS as CHAIN
+from meada.methods.augmix import augmix, divergence, mixed
+from meada.methods.autoaugment import OPERATIONS, autoaugment, varied
+from meada.methods.compose import augmented, compose, flip_crop
+from meada.methods.cutmix import cutmix, hole
+from meada.methods.cutout import cutout, hide
+from meada.methods.draws import beta, each_its_own
+from meada.methods.meada import meada
+from meada.methods.method import Context, Method, Parts
+from meada.methods.mixup import mixup
+from meada.methods.policies import CIFAR10
+from meada.types import Batch
+
+
+class Seen(nn.Module):
+    """Remembers what it was shown; scores are the means of five strips of the image."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(()))
+        self.x: list[torch.Tensor] = []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.x.append(x.detach().clone())
+        return self.weight * torch.stack([s.mean((1, 2, 3)) for s in x.tensor_split(5, dim=3)], 1)
+
+
+def some(n: int = 6, side: int = 32) -> Batch:
+    return Batch(torch.rand(n, 3, side, side), torch.arange(n) % 5)
+
+
+def at(seed: int) -> Context:
+    return Context(generator=torch.Generator().manual_seed(seed))
+
+
+# --- mixup and cutmix
+
+
+def test_mixup_blends_images_and_losses_alike():
+    net, batch = Seen(), some()
+    loss = mixup().loss(net, batch, at(4))
+    (x,) = net.x
+    flat, mixture = batch.x.flatten(1), x.flatten(1)
+    # every mixture lies on the line of its own image and one other, with the same share
+    shares = []
+    for i in range(6):
+        pairs = torch.stack([flat[i].expand(6, -1), flat], 2)
+        fits = torch.linalg.lstsq(pairs, mixture[i].expand(6, -1)[..., None])
+        gaps = (pairs @ fits.solution - mixture[i][None, :, None]).norm(dim=(1, 2))
+        j = int(gaps.argmin())
+        share = 1.0 if i == j else float(fits.solution[j, 0])
+        shares.append((i, j, share))
+        assert gaps[j] < 1e-9
+    share = next(s for i, j, s in shares if i != j)
+    assert all(i == j or abs(s - share) < 1e-9 for i, j, s in shares)
+    other = batch.y[[j for _, j, _ in shares]]
+    logits = net(x)
+    each = share * cross_entropy(logits, batch.y, reduction="none")
+    each += (1 - share) * cross_entropy(logits, other, reduction="none")
+    assert_close(loss, each.mean())
+
+
+def test_shares_follow_the_beta_distribution():
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.tensor([beta(0.3, generator) for _ in range(3000)])
+    assert abs(drawn.mean() - 0.5) < 0.03
+    assert abs(drawn.var() - 1 / (4 * (2 * 0.3 + 1))) < 0.01  # variance of Beta(a, a)
+
+
+def test_cutmix_pastes_one_rectangle_and_weighs_labels_by_its_area():
+    net, batch = Seen(), some(n=2)
+    for seed in range(40):
+        net.x.clear()
+        loss = cutmix(probability=1.0).loss(net, batch, at(seed))
+        (x,) = net.x
+        pasted = (x[0] != batch.x[0]).all(0)
+        assert torch.equal(x[0][:, pasted], batch.x[1][:, pasted])
+        rows, columns = pasted.any(1), pasted.any(0)
+        assert torch.equal(pasted, rows[:, None] & columns)  # a rectangle
+        if pasted.any():
+            area = pasted.double().mean()
+            logits = net(x)
+            mixture = (1 - area) * cross_entropy(logits, batch.y)
+            mixture = mixture + area * cross_entropy(logits, batch.y.flip(0))
+            assert_close(loss, mixture)
+
+
+def test_cutmix_leaves_as_many_steps_alone_as_it_says():
+    net, batch = Seen(), some(n=2)
+    for seed in range(400):
+        cutmix(probability=0.25).loss(net, batch, at(seed))
+    untouched = sum(torch.equal(x, batch.x) for x in net.x)
+    # a quarter is pasted, of which half has itself as partner
+    assert abs(untouched / 400 - (0.75 + 0.25 * 0.5)) < 0.06
+
+
+def test_a_hole_has_the_size_of_its_share():
+    assert hole(16, 32, 0.0) == slice(0, 32) and hole(5, 32, 1.0) == slice(5, 5)
+    rows = hole(16, 32, 1 - 0.25)
+    assert rows.stop - rows.start == 32 * math.sqrt(0.25)
+
+
+# --- cutout
+
+
+def test_cutout_hides_one_square_about_any_pixel():
+    x = hide(torch.zeros(4000, 1, 32, 32), torch.Generator(), 0.5)
+    hidden = x[:, 0] > 0
+    rows, columns = hidden.any(2), hidden.any(1)
+    assert torch.equal(hidden, rows[:, :, None] & columns[:, None])
+    assert rows.sum(1).max() == columns.sum(1).max() == 16
+    assert rows.sum(1).min() == 8  # half of it beyond the edge
+    # the first row is hidden by the squares about rows 0 to 8: 9 of 32
+    assert abs(rows[:, 0].double().mean() - 9 / 32) < 0.02
+    assert x.unique().tolist() == [0.0, 0.5]
+
+
+# --- autoaugment
+
+
+def test_the_policy_has_25_pairs_of_known_operations():
+    assert len(CIFAR10) == 25
+    for pair in CIFAR10:
+        for name, probability, magnitude in pair:
+            assert name in OPERATIONS and 0 <= probability <= 1 and 0 <= magnitude <= 9
+
+
+def test_each_image_gets_its_own_operation():
+    v = torch.randint(256, (6, 3, 8, 8)).double()
+    wide = lambda k: k.view(-1, 1, 1, 1)
+    ops = [lambda v, k: v + wide(k), lambda v, k: v * wide(k)]
+    k = torch.arange(6.0)
+    out = each_its_own(v, torch.tensor([0, 1, -1, 1, 0, -1]), ops, k)
+    expected = [v[0] + 0, v[1] * 1, v[2], v[3] * 3, v[4] + 4, v[5]]
+    assert torch.equal(out, torch.stack(expected))
+
+
+def test_magnitudes_reach_their_ranges():
+    v, one = torch.full((1, 3, 32, 32), 100.0), torch.ones(1)
+    assert float(OPERATIONS["brightness"](v, one, one).max()) == 190  # 1 + 0.9
+    assert float(OPERATIONS["brightness"](v, one, -one).max()) in (9, 10)  # 1 - 0.9
+    assert float(OPERATIONS["posterise"](v, one, one).max()) == 96  # 4 bits
+    assert float(OPERATIONS["solarise"](v, one, one).max()) == 155  # from level 0 up
+    # 14.5 pixels of 32: 150 / 331
+    assert int((OPERATIONS["translate_x"](v, one, one)[0, 0, 0] == 0).sum()) in (14, 15)
+
+
+def test_autoaugment_keeps_8_bit_levels_and_varies():
+    x = torch.randint(256, (64, 3, 16, 16)) / 255
+    y = varied(x, torch.Generator().manual_seed(1))
+    assert_close(y * 255, (y * 255).round())
+    assert y.min() >= 0 and y.max() <= 1
+    changed = (y != x).flatten(1).any(1).double().mean()
+    assert 0.5 < changed <= 1
+
+
+# --- advtrain
+
+
+def test_attacks_stay_in_the_ball_of_the_image_and_lower_the_loss_of_the_wrong_label():
+    net = nn.Sequential(nn.Flatten(), nn.Linear(3 * 64, 5))
+    x, wrong = torch.rand(8, 3, 8, 8), torch.arange(8) % 5
+    epsilon = torch.linspace(0, 8 / 255, 8).view(-1, 1, 1, 1)
+    moved = approach(net, x, wrong, epsilon, torch.zeros_like(x), steps=10)
+    gap = (moved - x).abs().flatten(1).amax(1)
+    assert (gap <= epsilon.flatten() + 1e-12).all() and gap[-1] > 0.9 * 8 / 255
+    assert moved.min() >= 0 and moved.max() <= 1
+    before, after = (cross_entropy(net(v), wrong, reduction="none") for v in (x, moved))
+    assert (after[1:] < before[1:]).all() and after[0] == before[0]
+
+
+def test_one_attack_step_is_the_sign_of_the_slope():
+    net = nn.Sequential(nn.Flatten(), nn.Linear(3 * 16, 2))
+    x, wrong = torch.full((1, 3, 4, 4), 0.5), torch.tensor([1])
+    epsilon = torch.full((1, 1, 1, 1), 0.01)
+    moved = approach(net, x, wrong, epsilon, torch.zeros_like(x), steps=1)
+    slope = net[1].weight[1] - net[1].weight[0]  # towards class 1, in a linear net
+    assert_close((moved - x).flatten(), 0.01 * slope.sign())
+
+
+def test_four_attack_steps_of_half_the_radius_cross_the_ball():
+    net = nn.Sequential(nn.Flatten(), nn.Linear(3 * 16, 2))
+    x, epsilon = torch.full((1, 3, 4, 4), 0.5), torch.full((1, 1, 1, 1), 0.01)
+    way = 0.01 * (net[1].weight[1] - net[1].weight[0]).sign().view_as(x)
+    moved = approach(net, x, torch.tensor([1]), epsilon, -way.detach(), steps=4)
+    assert_close(moved - x, way)  # each is epsilon / sqrt(4), from one edge to the other
+
+
+def test_advtrain_never_aims_at_the_true_label_and_draws_a_radius_an_image(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        import_module("meada.methods.advtrain"),
+        "approach",
+        lambda net, x, wrong, epsilon, start, steps: seen.append((wrong, epsilon, start)) or x,
+    )
+    batch = some(n=200, side=8)
+    advtrain(radius=8.0).loss(Seen(), batch, at(0))
+    wrong, epsilon, start = seen[0]
+    assert (wrong != batch.y).all() and set(wrong.tolist()) == set(range(5))
+    assert epsilon.min() >= 0 and epsilon.max() <= 8 / 255
+    assert abs(float(epsilon.mean()) * 255 - 4) < 0.6
+    assert (start.abs() <= epsilon).all() and (start.abs() > 0.9 * epsilon).any()
+
+
+def test_advtrain_leaves_batch_statistics_to_the_training_pass():
+    net = nn.Sequential(nn.BatchNorm2d(3), Seen()).train()
+    advtrain(steps=2).loss(net, some(), at(0))
+    assert int(net[0].num_batches_tracked) == 1 and net.training
+
+
+# --- augmix
+
+
+def test_divergence_is_the_mean_of_three_kls():
+    views = [torch.randn(4, 5) for _ in range(3)]
+    p = torch.stack([v.softmax(-1) for v in views])
+    mean = p.mean(0)
+    kl = (p * (p / mean).log()).sum(-1)
+    assert_close(divergence(*views), kl.mean(0).mean())
+    assert float(divergence(views[0], views[0])) == pytest.approx(0, abs=1e-12)
+
+
+def test_mixed_images_stay_in_range_and_near_their_kind():
+    x = torch.rand(32, 3, 32, 32)
+    y = mixed(x, torch.Generator().manual_seed(0), width=3, depth=3, severity=3.0)
+    assert y.shape == x.shape and y.min() >= 0 and y.max() <= 1
+    gap = (y - x).abs().flatten(1).mean(1)
+    assert (gap > 0).double().mean() > 0.9 and gap.max() < 0.6
+
+
+def test_a_chain_of_operations_that_do_nothing_is_the_image(monkeypatch):
+    nothing = tuple(lambda v, level, sign: v for _ in CHAIN)
+    monkeypatch.setattr(import_module("meada.methods.augmix"), "OPERATIONS", nothing)
+    x = torch.randint(256, (16, 3, 8, 8)) / 255
+    y = mixed(x, torch.Generator(), width=3, depth=3, severity=3.0)
+    assert_close(y, x)  # the shares sum to one
+
+
+def test_strengths_of_the_chain():
+    v, ten, plus = torch.full((1, 3, 30, 30), 250.0), torch.tensor([10.0]), torch.ones(1)
+    posterise, solarise, shift = CHAIN[2], CHAIN[4], CHAIN[7]
+    assert float(posterise(v, torch.tensor([3.0]), plus).max()) == 224  # 3 bits
+    assert float(solarise(v, torch.tensor([3.0]), plus).max()) == 5  # above 180: inverted
+    assert int((shift(v, ten, plus)[0, 0, 0] == 0).sum()) == 10  # a third of the side
+    assert int((shift(v, torch.tensor([3.0]), plus)[0, 0, 0] == 0).sum()) == 3
+
+
+def test_augmix_without_consistency_is_the_clean_risk():
+    net, batch = Seen(), some()
+    loss = augmix(consistency=0.0).loss(net, batch, at(0))
+    assert_close(loss, cross_entropy(net(batch.x), batch.y))
+    assert len(net.x[0]) == 18  # clean and two copies, in one pass
+
+
+# --- composing
+
+
+def test_a_composition_descends_one_and_grows_as_the_other():
+    loss, grow = mixup(), meada(grow="latest")
+    both = compose(loss=loss, grow=grow)
+    assert both.loss is loss.loss and both.grow is grow.grow and both.growth(10, 2) == 30
+
+
+def test_parts_come_from_either_and_never_from_both():
+    own = Method(build=lambda net, example, context: Parts())
+    assert compose(loss=own, grow=meada()).build is own.build
+    assert compose(loss=mixup(), grow=own).build is own.build
+    with pytest.raises(MeadaError, match="cannot be composed"):
+        compose(loss=own, grow=own)
+
+
+def test_an_augmented_method_sees_the_batch_moved_and_keeps_the_rest():
+    net, batch, context = Seen(), some(), at(3)
+    method = augmented(meada(), flip_crop(padding=2))
+    loss = method.loss(net, batch, context)
+    moved = flip_and_crop(batch.x, torch.Generator().manual_seed(3), 2)
+    assert torch.equal(net.x[0], moved) and not torch.equal(moved, batch.x)
+    assert_close(loss, cross_entropy(net(moved), batch.y))
+    assert method.growth(10, 1) == 20
+
+
+@pytest.mark.parametrize(
+    "name, settings",
+    [
+        ("mixup", {"alpha": 0.0}),
+        ("cutmix", {"probability": 1.5}),
+        ("cutout", {"side": 1.0}),
+        ("autoaugment", {"cutout": -1.0}),
+        ("advtrain", {"steps": 0}),
+        ("augmix", {"depth": 0}),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(name, settings):
+    with pytest.raises(MeadaError, match=f"^{name}: "):
+        METHODS[name](**settings)
+
+
+def test_defaults_are_the_papers():
+    assert cutout().loss.keywords == {"side": 0.5}
+    assert autoaugment().loss.keywords == {"cutout": 0.0}
+    assert advtrain().loss.keywords == {"radius": 8 / 255, "steps": 10}
