@@ -1,5 +1,6 @@
 """ME-ADA with a Bayesian network: the free energy, its share a batch, and the ascent over draws."""
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
@@ -183,22 +184,24 @@ prediction_draws = 2
 temperature = 1e-3"""
 
 
-@pytest.mark.parametrize(
-    "phase, done", [("round 1 of 2, minimise", 4), ("round 2 of 2, maximise", 56)]
-)
-def test_killed_and_resumed_it_is_the_same_run(tmp_path, single, phase, done):
+def test_killed_in_both_phases_and_resumed_it_is_the_same_run(tmp_path, single):
     recipe = load_recipe(str(write_recipe(tmp_path, method="meada-bnn", settings=TINY)))
     whole = run(recipe, tmp_path / "whole")
 
     class Killed(Exception):
         pass
 
-    def kill(name: str, n: int, total: int) -> None:
-        if (name, n) == (phase, done):
-            raise Killed
+    def kill(moment: tuple[str, int]) -> Callable[[str, int, int], None]:
+        def tell(phase: str, done: int, total: int) -> None:
+            if (phase, done) == moment:
+                raise Killed
 
-    with pytest.raises(Killed):
-        run(recipe, tmp_path / "killed", tell=kill)
+        return tell
+
+    moments = [("round 1 of 2, minimise", 4), ("round 2 of 2, maximise", 56)]
+    for number, moment in enumerate(moments):
+        with pytest.raises(Killed):
+            run(recipe, tmp_path / "killed", resume=number > 0, tell=kill(moment))
     resumed = run(recipe, tmp_path / "killed", resume=True)
     assert resumed["results"] == whole["results"]
     for file in ("model.safetensors", "gallery.safetensors"):

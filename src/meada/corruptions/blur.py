@@ -29,7 +29,7 @@ def defocus_blur(x: Levels, rng: Streams, radius: float, alias: float) -> Levels
 
 
 def glass_blur(x: Levels, rng: Streams, sigma: float, reach: float, rounds: float) -> Levels:
-    """Pixels trade places with near ones, between two slight blurs; 8 bits in the middle."""
+    """Pixels take the colour of near ones, between two slight blurs; 8 bits in the middle."""
     smooth = np.floor(gaussian(x.astype(np.float64), sigma) + LIFT)
     return gaussian(shuffle(smooth, rng, int(reach), int(rounds)), sigma) + LIFT
 

@@ -1,7 +1,7 @@
 """Spatter on the lens: drops of water that shine at their rims, or opaque mud."""
 
 import numpy as np
-from jaxtyping import Float, Float64, Int64
+from jaxtyping import Bool, Float, Float64, Int64
 from scipy.ndimage import distance_transform_edt, generate_binary_structure, label
 
 from meada.corruptions.arrays import Layer, Levels
@@ -64,7 +64,7 @@ def edges(levels: Layer, low: float, high: float) -> Layer:
     return strong[lines].astype(np.float64)
 
 
-def _is_ridge(slope: Layer, across: Layer, down: Layer) -> Float[np.ndarray, "N H W"] | np.ndarray:
+def _is_ridge(slope: Layer, across: Layer, down: Layer) -> Bool[np.ndarray, "N H W"]:
     """Larger than one neighbour along the gradient and no smaller than the other."""
     pad = np.pad(slope, ((0, 0), (1, 1), (1, 1)))
     height, width = slope.shape[1:]

@@ -39,6 +39,8 @@ def show(folders: Mapping[str, Path], out: Path) -> None:
     recipe = RunFolder(folders["meada"]).load_recipe()
     console = Console()
     console.print(_table(records))
+    for title in TITLES.values():
+        console.print(title)
     files = {
         "domains.png": pictures.domains(recipe.data),
         "accuracy.png": pictures.accuracy(records, TITLES),
@@ -69,7 +71,7 @@ def _table(records: Mapping[str, dict[str, Any]]) -> Table:
     for name in (*domains, "mean"):
         table.add_column(name, justify="right")
     for name, line in values.items():
-        table.add_row(TITLES[name], *(f"{v:.1f}" for v in line))
+        table.add_row(TITLES[name].split(":")[0], *(f"{v:.1f}" for v in line))
     return table
 
 
