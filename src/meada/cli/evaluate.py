@@ -33,7 +33,8 @@ def evaluate(
         raise MeadaError(f"unknown rule '{rule}': " + nearest(rule, RULES))
     folder = RunFolder(run)
     task = make("data", folder.load_recipe().data)
-    domains = {"source": task.validation, **task.targets}
+    clean = {"clean": task.clean} if task.clean else {}
+    domains = {"source": task.validation, **clean, **task.targets}
     for name in on or []:
         if name not in domains:
             raise MeadaError(f"unknown domain '{name}': " + nearest(name, domains))

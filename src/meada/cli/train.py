@@ -14,6 +14,9 @@ def train(
         list[str] | None, typer.Option("--set", help="Change a key: --set plan.rounds=2.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Carry on a run that stopped.")] = False,
+    scale: Annotated[
+        float | None, typer.Option(help="A part of its data, epochs and rounds, such as 0.1.")
+    ] = None,
     device: Annotated[
         str | None, typer.Option(help="auto, cpu, cuda or mps; auto by default.")
     ] = None,
@@ -29,7 +32,7 @@ def train(
     from meada.reports.table import print_record
     from meada.run import run
 
-    asked = {"seed": seed, "device": device, "precision": precision}
+    asked = {"seed": seed, "scale": scale, "device": device, "precision": precision}
     values = {name: value for name, value in asked.items() if value is not None}
     resolved = load_recipe(recipe, set_, **values)
     try:
