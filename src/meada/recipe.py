@@ -47,6 +47,11 @@ OPTIONAL: dict[str, Find] = {
 }
 
 
+# Beside any network's own arguments: a file below the data folder's ``weights``, and whether it may
+# leave some of the network at random. ``meada.run.build_network`` reads them.
+WEIGHTS: dict[str, Any] = {"weights": (str | None, None), "partial": (bool | None, None)}
+
+
 class PoolSettings(Settings):
     store: Literal["float32", "uint8"] = "float32"
     memory_mb: int = Field(2048, ge=0)  # above it, new blocks stay on disk
@@ -216,7 +221,7 @@ def _arguments(kind: str, table: Any, find: Find) -> dict[str, Any]:
     if not isinstance(table, dict) or not isinstance(table.get("name"), str):
         raise MeadaError(f"key '{kind}.name' is missing: a recipe names its {kind}")
     name = table["name"]
-    model = _model(find(name))
+    model = _model(find(name), WEIGHTS if kind == "network" else {})
     try:
         values = model(**{k: v for k, v in table.items() if k != "name"})
     except ValidationError as error:
@@ -235,15 +240,15 @@ def _section(section: str, settings: type[Settings], table: Any) -> Settings:
         raise fault.under(section) from None
 
 
-def _model(function: Callable[..., Any]) -> type[BaseModel]:
-    """The function's own signature as a table of settings."""
+def _model(function: Callable[..., Any], more: Mapping[str, Any]) -> type[BaseModel]:
+    """The function's own signature, and what may stand beside it, as a table of settings."""
     fields: dict[str, Any] = {
         name: (p.annotation, ... if p.default is inspect.Parameter.empty else p.default)
         for name, p in inspect.signature(function, eval_str=True).parameters.items()
         if p.kind is not inspect.Parameter.VAR_KEYWORD
         and name != "num_classes"  # a network's comes from the data
     }
-    return create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields)
+    return create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields, **more)
 
 
 def _without_none(table: Mapping[str, Any]) -> dict[str, Any]:

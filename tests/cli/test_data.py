@@ -132,6 +132,7 @@ def test_check_reads_on_after_a_damaged_file_and_fails_at_the_end(root: Path):
         "mnist_m": "incomplete",
         "syn": "absent",
         "usps": "unreadable",
+        "pacs": "absent",
     }
     assert isinstance(result.exception, MeadaError)
     said = str(result.exception)

@@ -136,5 +136,6 @@ CATALOGUE: dict[str, Domain] = {
             ),
             page="https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass.html",
         ),
+        PACS,
     )
 }

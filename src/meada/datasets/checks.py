@@ -8,6 +8,7 @@ from typing import Literal
 from meada.datasets import disk
 from meada.datasets.catalogue import Domain, advice
 from meada.datasets.digits import READERS, read_mnist
+from meada.datasets.pacs import count as count_pacs
 from meada.errors import MeadaError
 
 State = Literal["whole", "different", "unreadable", "incomplete", "absent"]
@@ -29,6 +30,8 @@ def count_images(name: str, root: Path) -> int:
     """Read every file of the domain to its end; how many labelled images there are."""
     if name == "mnist":  # the one domain of which training and test files are published alike
         return sum(len(read_mnist(root, split).labels) for split in ("train", "t10k"))
+    if name == "pacs":  # counted, not decoded: a run decodes and names every fault
+        return count_pacs(root)
     return len(READERS[name](root).labels)
 
 
