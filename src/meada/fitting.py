@@ -29,6 +29,7 @@ def fit(
 ) -> dict[str, Any]:
     """Train ``net`` in place; gives back a record of the rounds, steps and seconds.
 
+    >>> import torch
     >>> net = nn.Sequential(nn.Flatten(), nn.Linear(12, 2))
     >>> images, labels = torch.rand(8, 3, 2, 2), torch.tensor([0, 1] * 4)
     >>> plan = Plan(rounds=1, min_steps=2, total_steps=4, batch_size=4)

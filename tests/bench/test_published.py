@@ -8,10 +8,11 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from meada.bench import alike as alike_module
 from meada.bench import published
-from meada.bench.phases import agreement, held
+from meada.bench.alike import agreement, alike, climbed_by_meada, climbed_by_published
+from meada.bench.phases import held
 from meada.bench.pictures import Pictures, keep, loader
-from meada.bench.subjects import with_method
 from meada.datasets.augment import mirror_and_cut
 from meada.evaluation import evaluate
 from meada.optimise import Descent
@@ -27,19 +28,34 @@ def climb(subject, n, log=None):
 
 def test_both_sides_perturb_alike(subject):
     """Batch means and sums come to the same; the pool rounds to float32, and that is all."""
-    assert agreement(subject, 8, within=1e-7) == 1
-
-
-def test_disagreement_is_seen(subject):
-    other = with_method(subject, step_size=1.01)
-    theirs = torch.cat(climb(subject, 8))
-    assert not torch.allclose(theirs, torch.cat(climb(other, 8)), atol=1e-5)
-    assert float((theirs - as_float(subject.images(8))).abs().mean()) > 1e-3  # it does move
+    assert agreement(subject, 8, 4, within=1e-7) == {
+        "agreement": 1.0,
+        "published_with_itself": 1.0,
+        "agreement_float64": 1.0,
+    }
+    theirs = climbed_by_published(subject, 8)
+    assert torch.allclose(theirs, climbed_by_meada(subject, 8), atol=1e-7)
+    assert float((theirs - as_float(subject.images(8))).abs().mean()) > 1e-3  # they do move
 
 
 def test_a_step_of_another_size_is_no_agreement(subject, monkeypatch):
     monkeypatch.setattr(type(subject), "ascent", replace(subject.ascent, lr_max=1.1))
-    assert agreement(subject, 8) < 0.9
+    other = climbed_by_published(subject, 8)
+    monkeypatch.undo()
+    assert alike(other, climbed_by_meada(subject, 8)) < 0.9
+
+
+def test_float64_is_compared_in_float64_and_left_again(subject, single, monkeypatch):
+    seen = []
+
+    def spy(subject, n):
+        seen.append((next(subject.net.parameters()).dtype, n))
+        return climbed_by_meada(subject, n)
+
+    monkeypatch.setattr(alike_module, "climbed_by_meada", spy)
+    agreement(subject, 4, 2)
+    assert seen == [(torch.float32, 4), (torch.float64, 2)]
+    assert torch.get_default_dtype() is torch.float32
 
 
 def test_weight_gradients_are_computed_and_every_step_is_logged(subject, monkeypatch):

@@ -5,7 +5,16 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from meada.bench.report import BEGIN, END, block_rows, markdown, print_record, rows, update
+from meada.bench.report import (
+    BEGIN,
+    END,
+    alike_rows,
+    block_rows,
+    markdown,
+    print_record,
+    rows,
+    update,
+)
 from meada.errors import MeadaError
 
 
@@ -32,7 +41,9 @@ def record():
         "cases": {
             "maximise-lenet": case(
                 "ms/image", {"published": 40.0, "meada": 16.0, "peak": 12.0},
-                {"published": 2.5, "peak": 0.75}, {"agreement": 0.99987},
+                {"published": 2.5, "peak": 0.75},
+                {"agreement": 0.99987, "agreement_float64": 1.0, "published_with_itself": 0.9,
+                 "compared": 32},
             ),
             "data": case(
                 "us/image", {"published": 80.0, "published, 2 loaders": 44.0, "meada": 4.0},
@@ -55,7 +66,6 @@ def test_rows_hold_medians_with_their_spread(record):
     lines = {line[0]: line[1:] for line in rows(record)}
     assert lines["maximise-lenet"] == [
         "ms/image", "40 (20-80)", "16 (8-32)", "12 (6-24)", "2.5 (1.25-5)", "75 % (38-150)",
-        "99.987 %",
     ]  # fmt: skip
     assert lines["data, 2 loaders"][1] == "44 (22-88)" and lines["data, 2 loaders"][4][:2] == "11"
     assert lines["run, without evaluation"][4] == "2.2 (1.1-4.4)"
@@ -66,6 +76,12 @@ def test_block_rows_name_the_fastest_and_the_recipe_s(record):
     head, (line,) = block_rows(record)
     assert head == ["network", "16", "128", "fastest", "recipe"]
     assert line == ["lenet", "3 (1.5-6)", "2 (1-4)", "128", "64"]
+
+
+def test_agreement_has_a_table_of_its_own(record):
+    head, (line,) = alike_rows(record)
+    assert head[2:] == ["as both run", "in float64", "published in two layouts"]
+    assert line == ["maximise-lenet", "32", "99.987 %", "100.000 %", "90.000 %"]
 
 
 def test_terminal_and_page_name_the_machine(record):

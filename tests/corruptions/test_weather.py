@@ -114,6 +114,22 @@ def test_each_picture_of_frost_and_each_place_is_drawn_alike() -> None:
     assert stats.chisquare(np.bincount(top, minlength=8)).pvalue > 1e-4
     assert stats.chisquare(np.bincount(left, minlength=18)).pvalue > 1e-4
     assert (cut[:, 1, 31, 31] == top + 31).all()
+    for a, b in ((which, top), (which, left), (top, left)):
+        assert abs(np.corrcoef(a.astype(float), b.astype(float))[0, 1]) < 5 / np.sqrt(4000)
+
+
+def test_photographs_are_shrunk_by_taking_every_fifth_pixel(tmp_path: Path, monkeypatch) -> None:
+    """Rows and columns as red and green: the third of five, as bilinear sampling takes it."""
+    monkeypatch.setenv("MEADA_DATA", str(tmp_path))
+    (tmp_path / "frost").mkdir()
+    rows, columns = np.indices((198, 240))
+    picture = np.stack([rows, columns, 0 * rows], -1).astype(np.uint8)
+    for name in PHOTOGRAPHS:
+        Image.fromarray(picture).save(tmp_path / "frost" / name, format="PNG")
+    small = textures(0.2, 32, 32)[0]
+    assert small.shape == (3, 40, 48)  # 198 / 5 = 39.6, rounded
+    assert small[0, :, 0].tolist() == list(range(2, 198, 5))
+    assert small[1, 0].tolist() == list(range(2, 240, 5))
 
 
 def test_frost_on_a_grey_image_is_grey(photographs, generated_frost) -> None:

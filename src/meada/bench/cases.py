@@ -1,9 +1,9 @@
 """The cases that have one network each, on all their sides in turn."""
 
 from meada.bench import peak
+from meada.bench.alike import agreement
 from meada.bench.measure import Result, Spread, Tell, interleave, scaled, speedup, work
 from meada.bench.phases import (
-    agreement,
     meada_ascent,
     meada_descent,
     meada_scores,
@@ -19,9 +19,11 @@ BLOCKS = (16, 32, 64, 128, 256, 512)
 PEAK_STEPS = 3  # of the ascent's; a bare loop takes the same time for each
 
 
-def maximise(subject: Subject, n: int, compared: int, rounds: int, tell: Tell) -> Result:
+def maximise(
+    subject: Subject, n: int, compared: int, exact: int, rounds: int, tell: Tell
+) -> Result:
     """Harder copies of ``n`` images; ``compared`` of them are first checked to come out alike."""
-    alike = agreement(at_size(subject, compared), compared)  # warms up both sides, too
+    agreed = agreement(subject, compared, exact)  # warms up both sides, too
     subject = at_size(subject, n)
     block, steps = subject.block, subject.ascent.loops_adv
     layout, these = peak.fastest(subject.net, as_float(subject.images(block)))
@@ -53,7 +55,7 @@ def maximise(subject: Subject, n: int, compared: int, rounds: int, tell: Tell) -
             "peak": speedup(times["peak"], times["meada"]),
         },
         facts={
-            "agreement": alike,
+            **agreed,
             "compared": compared,
             "layout": layout,
             "gflops": {name: 1e-9 * flop / Spread.of(t).median for name, t in times.items()},

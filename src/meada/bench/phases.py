@@ -106,18 +106,3 @@ def held(subject: Subject, n: int) -> Images | Pictures:
         return as_float(subject.images(n))
     net = subject.published()
     return Pictures.of(subject.images(n), net.mean, net.std)
-
-
-def agreement(subject: Subject, n: int, within: float = 1e-5) -> float:
-    """Which part of the pixels both sides perturb alike; not rounded to 8 bits on either."""
-    labels = subject.labels(n)
-    with space() as where:
-        theirs = published.maximise(
-            subject.published(), held(subject, n), labels, subject.ascent, where.log
-        )
-    pool = subject.pool(n, store="float32")
-    context = Context(seed=SEED, pool_size=n, embedding=subject.embedding)
-    subject.method.grow(subject.net, pool, context)
-    x = torch.cat(theirs)
-    ours = pool.images(torch.arange(n, n + len(x)))
-    return float(((ours - x).abs() <= within).double().mean())

@@ -29,16 +29,16 @@ class Case(NamedTuple):
 CASES: dict[str, Case] = {
     "gemm": Case(gemm, {"n": 2048, "rounds": 7}, {"n": 1024, "rounds": 3}),
     "maximise-lenet": Case(
-        maximise, {"n": 256, "compared": 128, "rounds": 3},
-        {"n": 64, "compared": 32, "rounds": 2}, "lenet",
+        maximise, {"n": 256, "compared": 128, "exact": 8, "rounds": 3},
+        {"n": 64, "compared": 16, "exact": 2, "rounds": 2}, "lenet",
     ),
     "maximise-wideresnet": Case(
-        maximise, {"n": 128, "compared": 32, "rounds": 3},
-        {"n": 8, "compared": 2, "rounds": 2}, "wideresnet",
+        maximise, {"n": 128, "compared": 16, "exact": 2, "rounds": 3},
+        {"n": 8, "compared": 2, "exact": 1, "rounds": 2}, "wideresnet",
     ),
     "maximise-alexnet": Case(
-        maximise, {"n": 64, "compared": 16, "rounds": 3},
-        {"n": 4, "compared": 2, "rounds": 2}, "alexnet",
+        maximise, {"n": 64, "compared": 8, "exact": 2, "rounds": 3},
+        {"n": 4, "compared": 2, "exact": 1, "rounds": 1}, "alexnet",
     ),
     "minimise-lenet": Case(
         minimise, {"n": 2048, "steps": 20, "rounds": 7},
