@@ -73,7 +73,7 @@ def print_record(record: Mapping[str, Any], console: Console | None = None) -> N
 def markdown(record: Mapping[str, Any], command: str) -> str:
     """The tables, the machine and the command, as they stand in the README."""
     tables = [
-        f"{title}:\n\n{_markdown(columns, lines)}" for title, columns, lines in _tables(record)
+        f"{title}:\n\n{markdown_table(columns, lines)}" for title, columns, lines in _tables(record)
     ]
     about = "\n".join(f"- `{name}`: {case['about']}" for name, case in record["cases"].items())
     return "\n\n".join([f"`{command}` on {machine(record)}.", *tables, about])
@@ -138,6 +138,6 @@ def _print(console: Console, title: str, columns: Cells, lines: list[Cells]) -> 
     console.print(table)
 
 
-def _markdown(columns: Sequence[str], lines: Sequence[Cells]) -> str:
+def markdown_table(columns: Sequence[str], lines: Sequence[Cells]) -> str:
     rule = ["---", *["---:"] * (len(columns) - 1)]
     return "\n".join("| " + " | ".join(line) + " |" for line in [columns, rule, *lines])

@@ -33,7 +33,7 @@ def bar(label: str) -> Iterator[Tell]:
         TextColumn("left"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task, current = shown.add_task(label), ""
+        task, current = shown.add_task(f"{label}: reading data", total=None), ""
 
         def tell(phase: str, done: int, total: int) -> None:
             nonlocal current, task
