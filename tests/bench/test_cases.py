@@ -123,3 +123,10 @@ def test_settled_batch_norms_see_unit_variance(subject):
     norm = next(m for m in subject.net.modules() if isinstance(m, torch.nn.BatchNorm2d))
     assert torch.allclose(norm.running_mean, x.mean((0, 2, 3)))
     assert norm.momentum == 0.1 and not subject.net.training
+
+
+def test_no_file_is_needed(monkeypatch, tmp_path, single):
+    """Also where the recipe starts from published weights."""
+    monkeypatch.setenv("MEADA_DATA", str(tmp_path))
+    weight = next(SUBJECTS["alexnet"]().net.parameters())
+    assert weight.shape == (64, 3, 11, 11)

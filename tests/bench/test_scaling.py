@@ -40,7 +40,7 @@ def test_cifar_by_hand(record):
 def test_imagenet_by_hand(record):
     """One round doubles 1,281,167 images of 150,528 bytes; 15 steps of 20 ms each."""
     line = next(r for r in rows(record) if r[:2] == ["ImageNet-1k", "1"])
-    assert line[3:7] == ["2,562,334", "385.7 GB", "192.8 GB", "1,281,167"]
+    assert line[3:7] == ["2,562,334", "385.7 GB", "192.9 GB", "1,281,167"]
     assert line[7] == "4.4 days"
 
 

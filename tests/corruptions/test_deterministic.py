@@ -109,6 +109,8 @@ def name(request: pytest.FixtureRequest) -> str:
 def test_agrees_with_another_computation(name, table, shape, photographs) -> None:
     if name == "saturate" and shape[0] == 1:
         pytest.skip("a grey image has no saturation: see test_colour.py")
+    if name in ("brightness", "saturate"):
+        shape = (shape[0], 28, 29)  # pixel by pixel in Python, and no pixel knows of another
     images = photographs(1 if max(shape) > 64 else 2, *shape[1:])[:, : shape[0]]
     other, agreeing = INDEPENDENT[name]
     for severity in SEVERITIES:

@@ -1,6 +1,8 @@
 """Corrupted sets on disk: the published layout, resumed, shared out, never mixed."""
 
 import json
+import os
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -33,8 +35,9 @@ def folder(photographs, tmp_path: Path) -> Path:
     return root
 
 
-def test_the_published_layout(stack, tmp_path: Path) -> None:
+def test_the_published_layout(stack, tmp_path: Path, monkeypatch) -> None:
     """NAME.npy holds the images of severity 1, then of 2, ...; labels.npy repeats the labels."""
+    monkeypatch.setattr(module, "CHUNK", 5)  # so that a task does not begin at the first image
     out = tmp_path / "c"
     write(stack, out, Settings())
     assert {path.stem for path in out.glob("*.npy")} == {*CORRUPTIONS, "labels"}
@@ -214,6 +217,21 @@ def test_bad_sources_are_named(stack, tmp_path: Path) -> None:
         with pytest.raises(MeadaError) as error:
             call()
         assert sentence in str(error.value)
+
+
+def test_a_pickle_that_calls_itself_an_array_is_not_run(stack, tmp_path: Path) -> None:
+    """NumPy would unpickle whatever does not begin like an array, if it were allowed to."""
+
+    class Hostile:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return os.mkdir, (str(tmp_path / "run"),)
+
+    for name in ("images.npy", "labels.npy"):
+        save(tmp_path / "images.npy", stack.images)
+        (tmp_path / name).write_bytes(pickle.dumps(Hostile()))
+        with pytest.raises(MeadaError, match=f"{name} is no .npy file of numbers"):
+            open_source(str(tmp_path / "images.npy"))
+    assert not (tmp_path / "run").exists()
 
 
 def test_bad_pictures_are_named(photographs, tmp_path: Path) -> None:

@@ -176,6 +176,24 @@ def test_the_recipe_is_the_papers():
     assert (bnn.data, bnn.plan, bnn.descent) == (plain.data, plain.plan, plain.descent)
 
 
+@pytest.mark.parametrize("draws", ["shared", "renewed"])
+def test_mc_dropout_goes_through_the_same_door_whatever_the_blocks(batch, draws):
+    net = nn.Sequential(*small()[:3], nn.Dropout(0.5), small()[3])
+    made = []
+    for block in (2, 5, 6):
+        pool = meada.Pool(*batch)
+        method = METHODS["meada"](
+            stochastic=["3"], posterior_draws=3, draws=draws, steps=3, block=block
+        )
+        method.grow(net, pool, Context(seed=4, pool_size=6))
+        made.append(pool.images(torch.arange(6, 12)))
+    assert_close(made[0], made[1], rtol=0, atol=1e-9)
+    assert_close(made[0], made[2], rtol=0, atol=1e-9)
+    plain = meada.Pool(*batch)
+    METHODS["meada"](steps=3).grow(net, plain, Context(seed=4, pool_size=6))
+    assert not torch.allclose(made[0], plain.images(torch.arange(6, 12)), atol=1e-6)
+
+
 TINY = """steps = 2
 step_size = 1.0
 block = 7

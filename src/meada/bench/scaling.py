@@ -99,7 +99,7 @@ def _bytes(gb: float) -> str:
 
 def _time(seconds: float) -> str:
     """
-    >>> _time(90), _time(5400), _time(900_000)
+    >>> _time(90.0), _time(5400.0), _time(900_000.0)
     ('2 min', '1.5 h', '10.4 days')
     """
     if seconds < 3600:

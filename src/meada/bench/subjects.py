@@ -52,8 +52,8 @@ class Subject:
 
     @cached_property
     def net(self) -> nn.Module:
-        """The network as a run builds it, with settled batch norms."""
-        net = build_network(self.recipe, self.classes)
+        """The network as a run builds it, but no file of weights; with settled batch norms."""
+        net = build_network(self.recipe, self.classes, file=False)
         settle(net, self.images(32))
         return net
 
