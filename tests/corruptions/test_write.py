@@ -167,6 +167,13 @@ def test_pictures_may_be_cut_to_squares_and_greys_stay_grey(photographs, tmp_pat
     assert [cut.read(n).shape for n in (0, 1)] == [(3, 48, 48), (1, 48, 48)]
 
 
+def test_published_files_are_not_added_to(stack, tmp_path: Path) -> None:
+    save(tmp_path / "fog.npy", stack.images)
+    with pytest.raises(MeadaError, match=r"holds fog\.npy and no corruptions\.json"):
+        write(stack, tmp_path, FEW)
+    assert [path.name for path in tmp_path.iterdir()] == ["fog.npy"]
+
+
 def test_sources_by_name_are_found_first(stack) -> None:
     assert open_source("cifar-test", sources={"cifar-test": lambda: stack}) is stack
 

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import torch
 
+from meada.corruptions.sources import open_source
 from meada.datasets import DATASETS, safe_pickle
 from meada.datasets.cifar import CIFAR10, CIFAR100, cifar10, cifar100, find, read, read_test
+from meada.datasets.test_splits import TEST_SPLITS
 from meada.errors import MeadaError
 
 SMALL = {"train": 12, "validation": 3, "test": 4}
@@ -203,3 +205,13 @@ def test_real_cifar_10_is_read_whole(real_data):
     assert train.labels.bincount().tolist() == [5_000] * 10
     assert abs(float(train.images[:, 0].double().mean()) / 255 - 0.4914) < 1e-4  # the red mean
     assert read_test(CIFAR10, real_data).labels[:8].tolist() == [3, 8, 8, 0, 6, 6, 1, 6]
+
+
+def test_the_test_split_goes_by_its_name_to_be_corrupted(ten, monkeypatch):
+    monkeypatch.setenv("MEADA_DATA", str(ten))
+    stack = open_source("cifar10", sources=TEST_SPLITS)
+    pixels, labels = rows(4, seed=9)
+    assert stack.labels.tolist() == labels.tolist()
+    # channels last, as the published corrupted files have them
+    assert stack.images.shape == (4, 32, 32, 3)
+    assert int(stack.images[1, 2, 5, 1]) == pixels[1, 1024 + 2 * 32 + 5]

@@ -13,7 +13,7 @@ def corrupt(
         str,
         typer.Argument(
             help="A folder of pictures (CLASS/*.png), a .npy file of uint8 images (N, H, W, 3), "
-            "or the name of a data set."
+            "or a data set whose test split is corrupted: cifar10, cifar100."
         ),
     ],
     out: Annotated[Path, typer.Option(help="The folder to write to; a second call goes on.")],
@@ -51,9 +51,10 @@ def corrupt(
     from meada.cli.progress import progress
     from meada.corruptions.sources import open_source
     from meada.corruptions.write import Settings, write
+    from meada.datasets.test_splits import TEST_SPLITS
 
     settings = Settings(_names(corruptions), _severities(severity), seed, constants)
-    opened = open_source(source, labels, size)
+    opened = open_source(source, labels, size, TEST_SPLITS)
     with progress("corrupt", quiet=quiet or as_json) as tell:
         made = write(opened, out, settings, workers=workers or os.cpu_count() or 1, tell=tell)
     if as_json:

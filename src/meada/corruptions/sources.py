@@ -73,17 +73,17 @@ class Tree:
         return sha256("".join(lines).encode()).hexdigest()
 
 
-Loader = Callable[[], Stack]
-SOURCES: dict[str, Loader] = {}  # test sets that go by a name
+Loader = Callable[[], Stack]  # of a test set that goes by a name
 
 
 def open_source(
     text: str,
     labels: Path | None = None,
     size: int | None = None,
-    sources: Mapping[str, Loader] = SOURCES,
+    sources: Mapping[str, Loader] | None = None,
 ) -> Stack | Tree:
-    """A ``.npy`` file, a folder or a name, whichever ``text`` is."""
+    """A ``.npy`` file, a folder or one of the names in ``sources``, whichever ``text`` is."""
+    sources = sources or {}
     path = Path(text)
     if text in sources:
         return sources[text]()

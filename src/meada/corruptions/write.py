@@ -100,6 +100,12 @@ def _sidecar(source: Stack | Tree, settings: Settings) -> dict[str, Any]:
 def _merged(path: Path, sidecar: dict[str, Any]) -> dict[str, Any]:
     """Refuse to add to files made otherwise; the list of corruptions may grow."""
     if not path.exists():
+        published = sorted(file.name for file in path.parent.glob("*.npy"))
+        if published:
+            raise MeadaError(
+                f"{path.parent} holds {published[0]} and no corruptions.json: published files, it "
+                "seems, and generated ones are not mixed with them; choose another --out"
+            )
         return sidecar
     try:
         old = json.loads(path.read_text())
