@@ -4,6 +4,7 @@ import pickle
 
 import pytest
 import torch
+from safetensors import safe_open
 from torch import nn
 
 from meada.checkpoint import load_checkpoint, load_weights_into, save_checkpoint, save_weights
@@ -95,3 +96,17 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         save_checkpoint(path, training(), {"n": 2})
     assert path.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_the_same_weights_are_the_same_file(tmp_path):
+    """Eight keys have 40,320 orders: the format's own would hardly come twice."""
+    net, about = training().net, {f"key {k}": "\N{SNOWMAN} a\nb" for k in range(8)}
+    files = [tmp_path / f"{k}.safetensors" for k in range(4)]
+    for path in files:
+        save_weights(path, net, about)
+    assert len({path.read_bytes() for path in files}) == 1
+    with safe_open(files[0], "pt") as file:
+        assert file.metadata() == about
+        assert torch.equal(file.get_tensor("1.weight"), net[1].weight)
+    save_weights(files[1], net)
+    load_weights_into(training().net, files[1])

@@ -1,5 +1,6 @@
 """Resume state: everything that changes in a run, in one file that holds no code."""
 
+import json
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,21 @@ def save_weights(path: Path, net: nn.Module, about: dict[str, str] | None = None
     """Weights as safetensors; ``about`` travels in the file's metadata."""
     # Cloned: tensors that share memory are refused by the format.
     weights = {k: v.detach().cpu().contiguous().clone() for k, v in net.state_dict().items()}
-    write_bytes(path, save(weights, metadata=about or {}))
+    write_bytes(path, in_order(save(weights, metadata=about or {})))
+
+
+def in_order(content: bytes) -> bytes:
+    """The same safetensors with its metadata sorted: safetensors writes them in any order.
+
+    So the same weights are the same file, and a checksum can compare two runs.
+    """
+    start = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:start])
+    if "__metadata__" in header:
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)  # the data begin at a multiple of eight bytes
+    return len(text).to_bytes(8, "little") + text + content[start:]
 
 
 def load_weights_into(net: nn.Module, path: Path) -> None:
