@@ -11,7 +11,7 @@ from meada.datasets.task import Samples, Task
 from meada.evaluation.candidates import Candidates
 from meada.evaluation.crafted import CRAFTED_SETS
 from meada.evaluation.score import by_severity, evaluate, score
-from meada.recipe import load_recipe
+from meada.recipe import load_recipe, method_of
 from meada.reports.table3 import corruption_mean, table3
 from meada.run import run
 
@@ -86,3 +86,13 @@ def test_the_held_out_corruptions_are_none_of_the_fifteen():
     shifted = CRAFTED_SETS["corruptions"](torch.rand(2, 3, 32, 32))
     assert tuple(shifted) == VALIDATION and not set(shifted) & set(CORRUPTIONS)
     assert all(x.shape == (2, 3, 32, 32) and x.max() <= 1 for x in shifted.values())
+
+
+def test_the_small_experiment_gives_every_method_the_same_steps():
+    """5 epochs of 40 batches, 5 of 79, 5 of 157; ERM at equal epochs makes 15 of 40."""
+    ends = {}
+    for method in ("erm", "mixup", "augmix", "ada", "meada", "erm-epochs"):
+        recipe = load_recipe(f"cifar10c-small/{method}")
+        ends[method] = recipe.plan.in_steps(5000, method_of(recipe).growth)[1]
+    assert ends.pop("erm-epochs") == 600
+    assert set(ends.values()) == {5 * 40 + 5 * 79 + 5 * 157}
