@@ -1,8 +1,9 @@
-"""Table 3's recipes: every cell from one file, with the settings of the supplement."""
+"""Families: every cell of a table from one file; Table 3 with the supplement's settings."""
 
 import pytest
 
 from meada.errors import MeadaError
+from meada.family import family
 from meada.methods.compose import augmented
 from meada.recipe import load_recipe, method_name, method_of, recipe_names, resolve, to_toml
 
@@ -76,6 +77,33 @@ def test_the_loss_of_a_composition_sees_the_augmented_batch(monkeypatch):
     monkeypatch.setattr("meada.recipe.augmented", watched)
     method_of(load_recipe("cifar10c/wideresnet-meada-mixup"))
     assert seen[-1].loss.keywords == {"alpha": 1.0}
+
+
+def test_a_family_states_its_axes_and_how_its_members_are_called(tmp_path, monkeypatch):
+    (tmp_path / "_letters.toml").write_text("""
+axes = ["big", "small"]
+names = "{small}/{big}"
+notes = "{big} then {small}"
+ascent = { steps = 3 }
+shared = { plan = { rounds = 1, total_steps = 9 }, method = { name = "m" } }
+supplement = { b = { gamma = 2.0, beta = 5.0 } }
+[big]
+A = { title = "first", plan = { rounds = 2 }, supplement = ["gamma"] }
+B = { title = "second" }
+[small]
+b = { title = "last", plan = { total_steps = 4 } }
+""")
+    monkeypatch.setattr("meada.family.FAMILIES", ("_letters.toml",))
+    assert family(tmp_path) == {
+        "b/A": {
+            "note": "first then last", "plan": {"rounds": 2, "total_steps": 4},
+            "method": {"name": "m", "steps": 3, "gamma": 2.0},
+        },
+        "b/B": {
+            "note": "second then last", "plan": {"rounds": 1, "total_steps": 4},
+            "method": {"name": "m"},
+        },
+    }  # fmt: skip
 
 
 def test_scale_shrinks_data_epochs_and_rounds_and_says_so():

@@ -1,21 +1,31 @@
 """The PACS recipes hold the supplement's table, and differ in what they say they differ in."""
 
+import tomllib
+
 import pytest
 import torch
 from torch.testing import assert_close
 
 from meada.networks.alexnet import alexnet
-from meada.recipe import load_recipe, recipe_names
+from meada.recipe import SHIPPED, load_recipe, recipe_names
 from meada.units import per_sample
 
 TARGETS = ("art_painting", "cartoon", "photo", "sketch")
-METHODS = ("agg", "ada", "meada", "par", "hex")
+METHODS = ("agg", "ada", "meada", "par", "hex")  # without domain labels
 BETA = {"art_painting": 1.0, "cartoon": 100.0, "photo": 1.0, "sketch": 100.0}  # the supplement's
 
 
 def test_every_method_has_every_target_in_both_forms():
-    wanted = {f"pacs/{m}-{t}{s}" for m in METHODS for t in TARGETS for s in ("", "-small")}
+    methods = tomllib.loads((SHIPPED / "_table2.toml").read_text(encoding="utf-8"))["methods"]
+    wanted = {f"pacs/{m}-{t}{s}" for m in methods for t in TARGETS for s in ("", "-small")}
     assert {name for name in recipe_names() if name.startswith("pacs/")} == wanted
+    assert set(METHODS) <= set(methods)
+
+
+def test_a_note_names_method_and_target():
+    notes = [load_recipe(name).note for name in ("pacs/ada-photo", "pacs/par-art_painting-small")]
+    assert notes[0] == "Table 2, ADA, photo held out"
+    assert notes[1].startswith("Table 2, PAR, art_painting held out; scaled: ")
 
 
 @pytest.mark.parametrize("target", TARGETS)

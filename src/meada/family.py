@@ -1,19 +1,20 @@
 """Families of recipes: one for every cell of a published table, all of them from one file.
 
-A family's file has three kinds of part, ``sets``, ``networks`` and ``methods``, each a piece of a
-recipe. ``SET/NETWORK-METHOD`` is what all have in ``shared``, then the three pieces over it. A
-method with a ``supplement`` has the settings in ``ascent``, and those that it names from the table
-of that name, which has them for each set and network.
+A family's file names its ``axes``; each is a table of pieces of a recipe. A member is what all have
+in ``shared``, then one piece of every axis over it, in the order of the axes. ``names`` says what
+it is called by the pieces' keys, ``notes`` what its note is by their titles. A piece with a
+``supplement`` gives the method the settings in ``ascent``, and those that it lists from the table
+``supplement``, which has them for each key, or keys, of the axes that they depend on.
 """
 
 import tomllib
 from collections.abc import Mapping
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-FAMILIES = ("_table3.toml",)
-AXES = ("sets", "networks", "methods")
+FAMILIES = ("_table2.toml", "_table3.toml")
 
 
 @cache
@@ -22,26 +23,35 @@ def family(folder: Path) -> dict[str, dict[str, Any]]:
     members: dict[str, dict[str, Any]] = {}
     for file in FAMILIES:
         whole = tomllib.loads((folder / file).read_text(encoding="utf-8"))
-        members |= {
-            f"{data}/{network}-{method}": _member(whole, data, network, method)
-            for data in whole["sets"]
-            for network in whole["networks"]
-            for method in whole["methods"]
-        }
+        axes = whole["axes"]
+        for keys in product(*(whole[axis] for axis in axes)):
+            cell = dict(zip(axes, keys, strict=True))
+            members[whole["names"].format(**cell)] = _member(whole, cell)
     return members
 
 
-def _member(whole: Mapping[str, Any], *cell: str) -> dict[str, Any]:
-    pieces = [dict(whole[axis][name]) for axis, name in zip(AXES, cell, strict=True)]
-    wanted = pieces[2].pop("supplement", [])
-    given = whole["supplement"][cell[0]][cell[1]]
-    ascent = {**whole["ascent"], **{k: given[k] for k in wanted}} if wanted else {}
-    titles = [piece.pop("title") for piece in pieces]
+def _member(whole: Mapping[str, Any], cell: Mapping[str, str]) -> dict[str, Any]:
+    pieces = {axis: dict(whole[axis][key]) for axis, key in cell.items()}
+    titles = {axis: piece.pop("title") for axis, piece in pieces.items()}
+    wanted = [key for piece in pieces.values() for key in piece.pop("supplement", [])]
     table = dict(whole["shared"])
-    for piece in pieces:
+    for piece in pieces.values():
         table = merge(table, piece)
-    note = f"{whole['title']}: {', '.join(titles)}"
+    given = _given(whole["supplement"], cell)
+    ascent = {**whole["ascent"], **{key: given[key] for key in wanted}} if wanted else {}
+    note = whole["notes"].format(**titles)
     return {**table, "note": note, "method": {**table["method"], **ascent}}
+
+
+def _given(supplement: Mapping[str, Any], cell: Mapping[str, str]) -> Mapping[str, Any]:
+    """What a table that is nested by some of the axes has for a cell.
+
+    >>> _given({"sketch": {"beta": 100.0}}, {"methods": "meada", "targets": "sketch"})
+    {'beta': 100.0}
+    """
+    for key in cell.values():
+        supplement = supplement.get(key, supplement)
+    return supplement
 
 
 def merge(base: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
