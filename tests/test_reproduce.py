@@ -1,13 +1,50 @@
 """Sets of runs: named by content, run once, carried on, failures told."""
 
 import json
+import sys
 
 import pytest
 from tests_tiny import write_recipe
 
 from meada.errors import MeadaError
-from meada.recipe import load_recipe
-from meada.reproduce import Item, expected_seconds, items_of, reproduce
+from meada.recipe import load_recipe, to_toml
+from meada.reproduce import Item, expected_seconds, items_of, megabytes, reproduce, time_left
+from meada.reproduce.sets import STUDY
+
+STUB = """
+import json, os, sys
+from pathlib import Path
+out, toml, how = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+print("a warning", file=sys.stderr)
+print("x" * 200_000, file=sys.stderr)  # more than a pipe holds
+if how != "good":
+    sys.exit(how)
+out.mkdir(parents=True, exist_ok=True)
+(out / "recipe.toml").write_text(toml)
+threads = int(os.environ["OMP_NUM_THREADS"])
+(out / "record.json").write_text(json.dumps({"seconds": {"minimise": 60.0}, "threads": threads}))
+"""
+
+
+def stub(fate=None):
+    """A run that does at once what it is told to, in place of training."""
+
+    def command(item, out):
+        how = (fate or {}).get(item.name, "good")
+        folder = item.folder(out).path
+        return [sys.executable, "-c", STUB, str(folder), to_toml(item.recipe), how]
+
+    return command
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    path = str(write_recipe(tmp_path, method="erm", settings="", total_steps=12))
+    return lambda seed=0, *changes: Item(load_recipe(path, [*changes], seed=seed))
+
+
+def names(*request):
+    return {item.name for item in items_of(*request)}
 
 
 def test_names_come_from_content():
@@ -17,10 +54,47 @@ def test_names_come_from_content():
 
 
 def test_table_1_and_figure_1_share_runs():
-    table = {i.name for i in items_of("digits", ["erm", "meada"], 2, [])}
-    figure = {i.name for i in items_of("figure1", ["meada"], 2, [])}
+    table = names("digits", ["erm", "meada"], 2, [])
+    figure = names("figure1", ["meada"], 2, [])
     assert len(table) == 4 and len(figure) == 2 * (1 + 3)
     assert table <= figure  # ERM is K = 0, and K = 3 is the table's own
+
+
+def test_every_set_has_the_cells_of_its_table():
+    recipes = [i.recipe.name for i in items_of("digits", [], 1, [])]
+    assert recipes == [f"digits/{m}" for m in ("erm", "par", "ada", "meada", "meada-bnn")]
+    assert len(names("digits", ["meada", "noise"], 3, [])) == 6
+    for data in ("cifar10c", "cifar100c"):
+        cells = [i.recipe.name for i in items_of(data, [], 1, [])]
+        assert len(set(cells)) == 4 * 8 and f"{data}/densenet-cutmix" in cells
+    two = items_of("figure2", [], 1, [])
+    assert {i.recipe.name.rpartition("/")[2] for i in two} == {"wideresnet-erm", "wideresnet-meada"}
+    assert {i.name for i in two} <= names("cifar10c", [], 1, [])
+    pacs = [i.recipe.name for i in items_of("pacs", ["agg", "meada"], 1, [])]
+    targets = ("art_painting", "cartoon", "photo", "sketch")
+    assert pacs == [f"pacs/{m}-{t}" for m in ("agg", "meada") for t in targets]
+    everyone = {i.recipe.name for i in items_of("pacs", [], 1, [])}
+    assert set(pacs) < everyone and not any(name.endswith("-small") for name in everyone)
+    small = [i.recipe.name for i in items_of("pacs-small", ["agg"], 1, [])]
+    assert small == [f"pacs/agg-{t}-small" for t in targets]
+
+
+def test_a_scale_shrinks_every_recipe_and_keeps_the_ks_of_figure_1():
+    figure = [i.recipe for i in items_of("figure1", ["ada"], 1, ["scale=0.1"])]
+    assert [r.plan.rounds for r in figure[1:]] == [1, 2, 3]
+    assert {(r.data["train"], r.plan.total_steps, r.scaled) for r in figure} == {(1000, 1000, 0.1)}
+
+
+def test_the_study_changes_one_setting_at_a_time():
+    erm, centre, *others = (i.recipe for i in items_of("sensitivity", [], 1, []))
+    assert (erm.method["name"], centre.method["name"]) == ("erm", "meada")
+    assert len(others) == sum(len(values) - 1 for values in STUDY.values())
+    for recipe in others:
+        (changed,) = {k for k in STUDY if recipe.method[k] != centre.method[k]}
+        assert recipe.method[changed] in STUDY[changed][1:]
+        assert recipe.plan == centre.plan == erm.plan and recipe.data == centre.data == erm.data
+    assert {k: centre.method[k] for k in STUDY} == {k: values[0] for k, values in STUDY.items()}
+    assert centre.name == "sensitivity/meada"
 
 
 def test_bad_sets_are_named():
@@ -32,19 +106,89 @@ def test_bad_sets_are_named():
         items_of("digits", ["nope"], 1, [])
 
 
-def test_what_is_done_is_not_run_again_and_a_failure_stops_nobody(tmp_path):
-    path = str(write_recipe(tmp_path, method="erm", settings="", total_steps=12))
-    good = [Item(load_recipe(path, seed=seed)) for seed in (0, 1)]
-    bad = Item(load_recipe(path, ["descent.lr=1e30", 'descent.name="sgd"'], seed=0))
+def test_what_is_done_is_not_run_again_and_a_failure_stops_nobody(tmp_path, tiny):
+    good, bad = [tiny(0), tiny(1)], tiny(2)
     out, said = tmp_path / "out", []
-    assert reproduce([good[0], bad, good[1]], out, jobs=2, say=said.append) == [bad.name]
+    command = stub({bad.name: "the loss is not finite"})
+    outcome = reproduce([good[0], bad, good[1]], out, jobs=2, say=said.append, command=command)
+    assert outcome.failed == {bad.name: "the loss is not finite"} and not outcome.elsewhere
     assert all(item.done(out) for item in good) and not bad.done(out)
-    assert any("failed" in line and "not finite" in line or "loss is" in line for line in said)
-    before = {i.name: i.folder(out).record.read_bytes() for i in good}
     said.clear()
-    assert reproduce(good, out, jobs=1, say=said.append) == []
-    assert said == ["2 runs, 2 done before, 0 to go"]
-    assert before == {i.name: i.folder(out).record.read_bytes() for i in good}
-    seconds = expected_seconds([Item(load_recipe(path, seed=7))], out)
-    assert [*seconds.values()][0] > 0
-    assert json.loads(before[good[0].name])["seed"] == 0
+    again = reproduce(
+        good, out, jobs=1, say=said.append, command=stub(dict.fromkeys(out.iterdir()))
+    )
+    assert not again.failed and said == ["2 runs, 2 done before, 0 to go"]
+
+
+def test_a_real_run_begins_and_a_cut_off_one_goes_on(tmp_path, tiny):
+    fresh, begun = tiny(0), tiny(1)
+    out, said = tmp_path / "out", []
+    from meada.folder import RunFolder
+
+    RunFolder(out / begun.name).begin(begun.recipe)  # cut off before its first checkpoint
+    outcome = reproduce([fresh, begun], out, jobs=2, say=said.append)
+    assert not outcome.failed and fresh.done(out) and begun.done(out)
+    assert json.loads(begun.folder(out).record.read_text())["seed"] == 1
+
+
+def test_a_run_is_found_by_its_recipe_whatever_its_folder_is_called(tmp_path, tiny):
+    """As when a setting has come into being since: an old recipe.toml lacks it, and its default."""
+    item, out = tiny(3), tmp_path / "out"
+    old = out / "tiny-seed3-before"
+    old.mkdir(parents=True)
+    toml = to_toml(item.recipe)
+    assert 'precision = "fp32"\n' in toml
+    (old / "recipe.toml").write_text(toml.replace('precision = "fp32"\n', ""))
+    assert item.folder(out).path == old and not item.done(out)
+    (old / "record.json").write_text("{}")
+    assert item.done(out) and not tiny(4).done(out)
+
+
+def test_what_another_process_has_in_hand_is_left_to_it(tmp_path, tiny):
+    mine, theirs, slower = tiny(0), tiny(1), tiny(2)
+    out, said = tmp_path / "out", []
+    command = stub({slower.name: f"{out}: another process is training there"})
+    with theirs.folder(out).lock():
+        outcome = reproduce([theirs, mine, slower], out, jobs=1, say=said.append, command=command)
+    assert outcome.elsewhere == [theirs.name, slower.name] and not outcome.failed
+    assert mine.done(out) and f"{theirs.name}: running elsewhere" in said
+
+
+def test_each_of_several_gets_its_share_of_the_cores(tmp_path, tiny, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    out, item = tmp_path / "out", tiny(0)
+    reproduce([item], out, jobs=3, say=lambda line: None, command=stub())
+    assert json.loads(item.folder(out).record.read_text())["threads"] == 2
+
+
+def test_hours_come_from_records_of_the_same_kind(tmp_path, tiny):
+    out = tmp_path / "out"
+    reproduce([tiny(0)], out, jobs=1, say=lambda line: None, command=stub())
+    longer, other = tiny(7, "plan.total_steps=24"), tiny(7, "descent.lr=0.5")
+    known = expected_seconds([tiny(7), longer, other], [tmp_path / "nowhere", out])
+    assert known == {tiny(7).name: 60.0, other.name: 60.0}  # a learning rate costs nothing
+    known = {tiny(0).name: 7200.0, tiny(1).name: 3600.0}
+    waiting, running = [tiny(1)], {tiny(0).name: 3600.0}
+    assert time_left(waiting, running, known, jobs=1) == "about 2.0 h left"
+    assert time_left(waiting, running, known, jobs=2) == "about 1.0 h left"
+    text = time_left([tiny(1), tiny(2)], {}, known, jobs=1)
+    assert text == "about 1.0 h left, and 1 runs of unknown length"
+    assert time_left([], {tiny(0).name: 9999.0}, known, jobs=1) == "about 0.0 h left"
+
+
+def test_bytes_follow_the_size_of_the_images():
+    def without_weights(name, *changes):
+        from meada.reproduce.cost import weights
+
+        recipe = load_recipe(name, [*changes])
+        copies = 8 + (2 if recipe.descent.name == "adam" else 1)  # both SGDs here have momentum
+        return megabytes(recipe) - weights(recipe) * copies / 1e6
+
+    assert without_weights("digits/meada") == pytest.approx(70_000 * 3 * 32**2 * 4 / 1e6)
+    assert without_weights("digits/erm") == pytest.approx(0)
+    cifar = 3 * 48_000 * 3 * 32**2 / 1e6  # 8 bits, K = 2
+    assert without_weights("cifar10c/wideresnet-meada") == pytest.approx(cifar)
+    assert without_weights("pacs/meada-sketch-small") == pytest.approx(600 * 3 * 224**2 / 1e6)
+    sources = sum(round(0.9 * n) for n in (2048, 2344, 1670))
+    assert without_weights("pacs/meada-sketch") == pytest.approx(sources * 3 * 224**2 / 1e6)
+    assert megabytes(load_recipe("digits/erm")) == pytest.approx(4_547_466 * 4 * 10 / 1e6, rel=0.01)

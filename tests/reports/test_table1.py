@@ -1,33 +1,67 @@
-"""Table 1 against numbers worked out by hand."""
+"""Table 1, its statistics and its page, against numbers worked out by hand."""
+
+import json
+from math import sqrt
 
 import pytest
 
-from meada.evaluation.statistics import standard_errors_apart, summarise
-from meada.reports.table1 import comparisons, markdown, paper, summary
+from meada.errors import MeadaError
+from meada.recipe import Recipe, load_recipe, to_toml
+from meada.reports.budget import reached, seconds_at
+from meada.reports.budget import section as equal_seconds
+from meada.reports.digits import in_figure_1, in_table_1, read_runs, summary
+from meada.reports.figures import by_rounds, figure1
+from meada.reports.table1 import apart, comparisons, of_table_1, page, paper, write
+from meada.reproduce.sets import short, with_rounds
+
+RULES = ("last", "source_val", "crafted", "oracle")
 
 
-def record(method, seed, svhn, mnist_m, usps, rounds=3):
-    domains = {"svhn": svhn, "mnist_m": mnist_m, "usps": usps}
-    results = {name: {"accuracy": value} for name, value in domains.items()}
-    rules = ("last", "source_val", "crafted", "oracle")
-    return {
-        "recipe": f"digits/{method}", "method": method, "seed": seed, "rounds": [{}] * rounds,
-        "results": {rule: results for rule in rules},
-    }  # fmt: skip
+@pytest.fixture
+def make(tmp_path):
+    """A finished run's folder with the numbers that a test needs."""
+
+    def run(recipe: Recipe, *accuracies: float, minimise=600.0, maximise=(), scores=None):
+        accuracies = accuracies or (30.0, 50.0, 80.0)
+        folder = tmp_path / f"run-{len([*tmp_path.iterdir()])}"
+        folder.mkdir()
+        (folder / "recipe.toml").write_text(to_toml(recipe))
+        domains = ("svhn", "mnist_m", "usps")
+        results = {
+            d: {"accuracy": a, "ece": (100 - a) / 1000, "nll": 1.0, "n": 10}
+            for d, a in zip(domains, accuracies, strict=True)
+        }
+        (folder / "record.json").write_text(json.dumps({
+            "recipe": recipe.name, "method": recipe.method["name"], "seed": recipe.seed,
+            "data": "digits", "steps": recipe.plan.total_steps,
+            "rounds": [{"seconds": s} for s in maximise or [0.0] * recipe.plan.rounds],
+            "seconds": {"minimise": minimise, "maximise": sum(maximise), "evaluate": 60.0},
+            "environment": {"threads": 2, "processor": "some CPU"},
+            "results": dict.fromkeys(RULES, results),
+        }))  # fmt: skip
+        scores = scores or {10_000: sum(accuracies) / 3}
+        lines = [json.dumps({"step": 100, "round": 1})]
+        lines += [json.dumps({"step": t, "scores": {"oracle": v}}) for t, v in scores.items()]
+        (folder / "log.jsonl").write_text("\n".join(lines) + "\n")
+        return folder
+
+    return run
 
 
-RECORDS = [
-    record("erm", 0, 30.0, 50.0, 80.0),
-    record("erm", 1, 32.0, 50.0, 80.0),
-    record("meada", 0, 40.0, 60.0, 80.0),
-    record("meada", 1, 44.0, 60.0, 80.0),
-    record("meada", 0, 99.0, 99.0, 99.0, rounds=1),  # of Figure 1
-]
+@pytest.fixture
+def four(make):
+    return [
+        make(load_recipe("digits/erm", seed=0), 30.0, 50.0, 80.0),
+        make(load_recipe("digits/erm", seed=1), 32.0, 50.0, 80.0),
+        make(load_recipe("digits/meada", seed=0), 40.0, 60.0, 80.0),
+        make(load_recipe("digits/meada", seed=1), 44.0, 60.0, 80.0),
+    ]
 
 
-def test_the_mean_is_over_targets_then_over_runs():
-    got = summary(RECORDS[:2], "last", "mean")
+def test_the_mean_is_over_targets_then_over_runs(four):
+    got = summary(read_runs(four[:2]), "last", "mean")
     assert got.mean == pytest.approx((160 / 3 + 162 / 3) / 2) and got.n == 2
+    assert got.std == pytest.approx(sqrt(2) / 3)
 
 
 def test_the_papers_means_over_the_same_three():
@@ -35,25 +69,117 @@ def test_the_papers_means_over_the_same_three():
     assert means == {"erm": 55.94, "par": 59.06, "ada": 58.25, "meada": 61.69, "meada-bnn": 62.29}
 
 
-def test_runs_with_another_k_stay_out():
-    text = markdown(RECORDS, "meada reproduce digits")
-    assert "99.00" not in text and "| meada | last | 42.00 ± 2.83 |" in text
-    assert "| meada | *paper* (oracle) | 42.00 |" in text and "meada reproduce digits" in text
+def test_only_the_shipped_recipe_counts(make):
+    """Another K, another setting, a shorter run and a study's run each stay out."""
+    shipped = load_recipe("digits/meada", seed=4)
+    others = [
+        with_rounds(shipped, 1),
+        load_recipe("digits/meada", ["method.beta=100.0"], seed=4),
+        load_recipe("digits/meada", ["plan.total_steps=5000"], seed=4),
+        load_recipe("digits/meada", ["scale=0.1"], seed=4),
+        short("meada", [], 4).recipe,
+    ]
+    runs = read_runs([make(shipped), *(make(recipe, 99.0, 99.0, 99.0) for recipe in others)])
+    assert [in_table_1(run) for run in runs] == [True] + [False] * 5
+    assert [in_figure_1(run) for run in runs] == [True, True] + [False] * 4
+    assert {m: len(group) for m, group in of_table_1(runs).items()} == {"meada": 1}
+    told = page([run.folder for run in runs], "meada reproduce digits")
+    table = told.partition("## Figure 1")[0]
+    assert "99.00" not in table and "| meada | last | 30.00 | 50.00 | 80.00 | 53.33 | 1 |" in table
+    out = told.partition("## Left out")[2]
+    assert all(runs[k].folder.name in out for k in (2, 3, 4)) and runs[5].folder.name not in out
 
 
-def test_differences_are_told_with_their_errors():
-    lines = comparisons(RECORDS)
-    svhn = next(line for line in lines if "svhn" in line)
-    a, b = summarise([40.0, 44.0]), summarise([30.0, 32.0])
-    assert f"+11.00 ({standard_errors_apart(a, b):+.1f} standard errors)" in svhn
-    one = comparisons([RECORDS[0], RECORDS[2]])
-    assert all("one seed: nothing can be said" in line for line in one)
+def test_a_note_or_a_later_default_does_not_keep_a_run_out(make):
+    folder = make(load_recipe("digits/meada", ["note=another"], seed=0))
+    toml = (folder / "recipe.toml").read_text()
+    (folder / "recipe.toml").write_text(toml.replace('precision = "fp32"\n', ""))
+    assert in_table_1(read_runs([folder])[0])
 
 
-def test_the_page_says_what_was_spent_and_what_is_missing():
-    from meada.reports.table1 import page
+def test_the_same_seed_twice_is_one_run(make):
+    twice = [make(load_recipe("digits/erm", seed=0)) for _ in range(2)]
+    assert len(of_table_1(read_runs(twice))["erm"]) == 1
 
-    more = {"steps": 10_000, "seconds": {"minimise": 600.0, "maximise": 1200.0},
-            "environment": {"threads": 2, "processor": "some CPU"}}  # fmt: skip
-    text = page([{**RECORDS[2], **more}], "meada reproduce digits")
-    assert "10,000 steps, 30 min on 2 threads of some CPU" in text and "SYN cannot be had" in text
+
+def test_differences_are_paired_by_seed(four):
+    chosen = of_table_1(read_runs(four))
+    got, paired = apart(chosen["meada"], chosen["erm"], "last", "svhn")  # 10 and 12
+    assert paired and got.mean == 11 and got.error == pytest.approx(1.0)
+    text = "\n".join(comparisons(chosen))
+    assert "| meada - erm | **+11.00 ± 1.00** |" in text and "2, paired" in text
+    assert "+0.00 ± 0.00 (within noise)" in text  # USPS
+
+
+def test_without_common_seeds_the_errors_add(make):
+    recipe = "digits/erm", "digits/meada"
+    runs = [make(load_recipe(recipe[0], seed=s), a, 50.0, 80.0) for s, a in ((0, 30.0), (1, 32.0))]
+    runs += [make(load_recipe(recipe[1], seed=s), a, 50.0, 80.0) for s, a in ((2, 31.0), (3, 35.0))]
+    chosen = of_table_1(read_runs(runs))
+    got, paired = apart(chosen["meada"], chosen["erm"], "last", "svhn")
+    assert not paired and got.mean == 2 and got.error == pytest.approx(sqrt(1 + 4))
+    one = of_table_1(read_runs([runs[0], runs[2]]))
+    assert "+1.00 (one seed)" in "\n".join(comparisons(one))
+
+
+def test_time_is_minimisation_and_the_rounds_before(make):
+    scores = {200: 40.0, 5000: 50.0, 10_000: 60.0}
+    maximise = [100.0, 200.0, 400.0]
+    recipe = load_recipe("digits/meada", seed=0)
+    folder = make(recipe, minimise=1000.0, maximise=maximise, scores=scores)
+    (run,) = read_runs([folder])
+    assert seconds_at(run, 200) == pytest.approx(20 + 100)  # the second round is still to come
+    assert seconds_at(run, 5000) == pytest.approx(500 + 700)
+    assert reached(run, 119.0) is None
+    assert reached(run, 1199.0) == (200, 40.0) and reached(run, 1200.0) == (5000, 50.0)
+    erm = make(load_recipe("digits/erm", seed=0), minimise=600.0, scores={10_000: 45.0})
+    text = "\n".join(equal_seconds(of_table_1(read_runs([erm, folder]))))
+    # at 600, 1,200 and 2,400 s; the whole takes 1,700 s
+    want = "| meada | 40.00 (200) | 50.00 (5,000) | 60.00 (10,000) | 60.00 (10,000) | 28 | 1 |"
+    assert want in text
+    assert "| erm | 45.00 (10,000) | 45.00 (10,000) |" in text and "some CPU, 2 threads" in text
+
+
+def test_figure_1_has_every_k_and_erm_at_none(make, tmp_path):
+    ada = load_recipe("digits/ada", seed=0)
+    folders = [make(load_recipe("digits/erm", seed=0)), make(load_recipe("digits/noise", seed=0))]
+    folders += [make(with_rounds(ada, k), 30.0 + k, 50.0, 80.0) for k in (1, 2, 3)]
+    runs = read_runs(folders)
+    assert [*by_rounds(runs)] == [("erm", 0), ("ada", 1), ("ada", 2), ("ada", 3)]
+    heights = [bar.get_height() for bar in figure1(runs).axes[0].patches]
+    assert heights == pytest.approx([31.0, 32.0, 33.0])
+    write(folders, tmp_path / "site" / "README.md", "meada reproduce figure1")
+    text = (tmp_path / "site" / "README.md").read_text()
+    assert "| ada | 2 | 32.00 | 50.00 | 80.00 | 54.00 | 1 |" in text
+    assert "(figures/figure1.png)" in text
+    assert (tmp_path / "site" / "figures" / "figure1.png").read_bytes()[1:4] == b"PNG"
+
+
+def test_the_page_names_its_records_and_their_commands(four, make):
+    noise = make(load_recipe("digits/noise", seed=2))
+    text = page([*four, noise], "meada reproduce digits")
+    assert "Made of 5 records" in text and "SYN cannot be had" in text
+    for folder in four:
+        assert f"`{folder.name}`" in text
+    assert "`meada train digits/meada --seed 1 --out NEW`" in text
+    assert "10, 0, 1 | 2 threads of some CPU" in text
+    assert "| noise | last |" in text and "| noise | *paper*" not in text
+
+
+def test_calibration_stands_beside_the_plain_networks(four):
+    text = page(four, "meada reproduce digits").partition("## Calibration")[2]
+    # ECE of a domain here is (100 - accuracy) / 1000: means 0.046333 (ERM) and 0.039333
+    assert (
+        "| erm | 0.046 ± 0.000 | +0.000 |" in text and "| meada | 0.039 ± 0.001 | -0.007 |" in text
+    )
+
+
+def test_ours_beside_the_paper_with_both_errors(four):
+    text = page(four, "meada reproduce digits").partition("## Beside the paper")[2]
+    error = sqrt(2.0**2 + 1.74**2 / 10)  # ours: 40 and 44, so 2; the paper's: 1.74 over ten runs
+    assert f"| meada | +0.00 ± {error:.2f} (within noise) |" in text
+
+
+def test_runs_on_other_data_have_no_page(tmp_path):
+    with pytest.raises(MeadaError, match="none of the runs is on digits"):
+        page([], "meada reproduce digits")

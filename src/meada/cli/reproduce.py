@@ -1,55 +1,83 @@
 """``meada reproduce``: the paper's tables and figures as sets of runs."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from meada.reproduce import Item, Outcome
+
 
 def reproduce(
-    what: Annotated[str, typer.Argument(help="digits (Table 1) or figure1.")],
-    methods: Annotated[str, typer.Option(help="Methods, with commas; all by default.")] = "",
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="digits (Table 1), figure1, cifar10c, cifar100c (Table 3), figure2, pacs "
+            "(Table 2), pacs-small, or sensitivity (a study of ME-ADA's settings)."
+        ),
+    ],
+    methods: Annotated[
+        str, typer.Option(help="Methods, with commas; by default those of the paper.")
+    ] = "",
     seeds: Annotated[int, typer.Option(help="Seeds 0, 1, ..., one less than this.")] = 10,
-    out: Annotated[Path | None, typer.Option(help="Folder of the runs.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the runs: results/SET.")] = None,
     jobs: Annotated[int, typer.Option(help="Runs at once; they share the cores out.")] = 1,
+    scale: Annotated[
+        float, typer.Option(help="Keep this part of each recipe's data, steps and rounds.")
+    ] = 1.0,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Change a key of every recipe.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs and stop.")] = False,
+    timings: Annotated[
+        list[Path] | None, typer.Option(help="More folders of records, to know hours from.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the runs, hours and bytes, and stop.")
+    ] = False,
 ) -> None:
     """Run a table or a figure of the paper; started again it carries on where it was.
 
     Example: meada reproduce digits --methods erm,meada --seeds 3 --jobs 2
     """
     from meada.errors import MeadaError
-    from meada.reproduce import expected_seconds, items_of
+    from meada.reproduce import items_of
     from meada.reproduce import reproduce as run_all
+    from meada.reproduce.sets import FOLDERS
 
     if jobs < 1:
         raise MeadaError(f"--jobs {jobs}: at least one is needed")
-    folder = out or Path("results") / ("digits" if what == "figure1" else what)
-    items = items_of(what, [m for m in methods.split(",") if m], seeds, set_ or [])
+    changes = [*(set_ or []), *([f"scale={scale}"] if scale != 1 else [])]
+    items = items_of(what, [m for m in methods.split(",") if m], seeds, changes)
+    folder = out or Path("results") / FOLDERS.get(what, what)
     if dry_run:
-        known = expected_seconds(items, folder)
-        for item in items:
-            state = "done" if item.done(folder) else "to run"
-            hours = f"{known[item.name] / 3600:.2f} h" if item.name in known else "hours unknown"
-            typer.echo(f"{item.name}  {state}  {hours}  {_megabytes(item):,.0f} MB while it runs")
+        _list(items, folder, timings or [], jobs)
         return
-    failed = run_all(items, folder, jobs=jobs, say=typer.echo)
-    if failed:
-        raise MeadaError(f"{len(failed)} of {len(items)} runs failed: {', '.join(failed)}")
+    _report(run_all(items, folder, jobs=jobs, say=typer.echo, timings=timings or []), len(items))
 
 
-def _megabytes(item: object) -> float:
-    """The pool's new blocks: what a run needs on disk beyond a few copies of its weights."""
-    from meada.methods import Method
-    from meada.recipe import make
-    from meada.reproduce import Item
+def _list(items: "Sequence[Item]", out: Path, timings: list[Path], jobs: int) -> None:
+    from meada.reproduce import expected_seconds, megabytes, time_left
 
-    assert isinstance(item, Item)
-    recipe = item.recipe
-    method: Method = make("method", recipe.method)
-    n = int(recipe.data.get("train", 0))
-    pixel = 1 if recipe.pool.store == "uint8" else 4
-    return (method.growth(n, recipe.plan.rounds) - n) * 3 * 32 * 32 * pixel / 1e6
+    known = expected_seconds(items, (out, *timings))
+    waiting = [item for item in items if not item.done(out)]
+    sizes = [megabytes(item.recipe) for item in items]
+    for item, size in zip(items, sizes, strict=True):
+        state = "to run" if item in waiting else "done"
+        hours = f"{known[item.name] / 3600:.2f} h" if item.name in known else "hours unknown"
+        typer.echo(f"{item.name}  {state}  {hours}  {size:,.0f} MB while it runs")
+    most = sum(sorted(sizes)[-jobs:])
+    left = time_left(waiting, {}, known, jobs)
+    typer.echo(f"{len(items)} runs, {len(waiting)} to run; {left}; up to {most:,.0f} MB at once")
+
+
+def _report(outcome: "Outcome", count: int) -> None:
+    from meada.errors import MeadaError
+
+    if outcome.elsewhere:
+        names = ", ".join(outcome.elsewhere)
+        typer.echo(f"{len(outcome.elsewhere)} runs are in another process's hands: {names}")
+    if outcome.failed:
+        told = "; ".join(f"{name} ({why})" for name, why in outcome.failed.items())
+        raise MeadaError(f"{len(outcome.failed)} of {count} runs failed: {told}")

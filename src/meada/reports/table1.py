@@ -1,14 +1,31 @@
 """Table 1: digits, ours beside the paper's, with spread, n, and how each number was chosen."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
+from meada.errors import MeadaError
 from meada.evaluation.selection import KNOWS, RULES
-from meada.evaluation.statistics import Summary, standard_errors_apart, summarise
-from meada.folder import RunFolder
+from meada.evaluation.statistics import Summary, summarise
+from meada.files import write_text
+from meada.reports import budget, figures, sensitivity
+from meada.reports.digits import (
+    DOMAINS,
+    TITLES,
+    Run,
+    by_method,
+    head,
+    in_figure_1,
+    in_table_1,
+    line,
+    read_runs,
+    spread,
+    summary,
+)
+from meada.reports.pictures import save
 
-DOMAINS = ("svhn", "mnist_m", "usps")  # SYN is shown where its file can be had
+__all__ = ["DOMAINS", "PAPER", "page", "paper", "write"]
+
 PAPER: dict[str, dict[str, tuple[float, float]]] = {  # mean and standard deviation of ten runs
     "erm": {"svhn": (31.95, 1.91), "mnist_m": (55.96, 1.39), "syn": (43.85, 1.27),
             "usps": (79.92, 0.98)},
@@ -21,33 +38,12 @@ PAPER: dict[str, dict[str, tuple[float, float]]] = {  # mean and standard deviat
     "meada-bnn": {"svhn": (42.56, 1.45), "mnist_m": (63.27, 2.09), "syn": (50.39, 1.29),
                   "usps": (81.04, 0.98)},
 }  # fmt: skip
+COLUMNS = (*DOMAINS, "mean")
+PAIRS = (("ada", "erm"), ("meada", "erm"), ("meada", "ada"), ("meada", "par"), ("par", "erm"),
+         ("meada-bnn", "erm"), ("meada-bnn", "meada"), ("meada", "noise"), ("noise", "erm"),
+         ("ada", "noise"))  # fmt: skip
 
-Records = Sequence[Mapping[str, Any]]
-
-
-def read_records(out: Path) -> list[dict[str, Any]]:
-    return [RunFolder(p.parent).load_record() for p in sorted(out.glob("*/record.json"))]
-
-
-def of_table_1(records: Records) -> dict[str, list[Mapping[str, Any]]]:
-    """The records that belong in Table 1, by method: the paper's K, one record a seed."""
-    chosen: dict[str, list[Mapping[str, Any]]] = {}
-    for record in records:
-        wanted = 3 if record["method"] != "erm" else len(record["rounds"])
-        if record["recipe"].startswith("digits/") and len(record["rounds"]) == wanted:
-            chosen.setdefault(record["method"], []).append(record)
-    return chosen
-
-
-def summary(records: Records, rule: str, domain: str) -> Summary:
-    """``domain`` may be ``mean``: over targets within a run, then over runs."""
-    return summarise([_value(record["results"][rule], domain) for record in records])
-
-
-def _value(results: Mapping[str, Any], domain: str) -> float:
-    if domain != "mean":
-        return float(results[domain]["accuracy"])
-    return sum(results[d]["accuracy"] for d in DOMAINS) / len(DOMAINS)
+Groups = Mapping[str, Sequence[Run]]
 
 
 def paper(method: str, domain: str) -> float | None:
@@ -63,56 +59,176 @@ def paper(method: str, domain: str) -> float | None:
     return PAPER[method][domain][0]
 
 
-def markdown(records: Records, command: str) -> str:
-    """The table for ``results/README.md``."""
-    chosen = of_table_1(records)
-    order = [m for m in (*PAPER, *sorted(set(chosen) - set(PAPER))) if m in chosen]
-    lines = ["| method | checkpoint chosen by | SVHN | MNIST-M | USPS | mean of three | n |",
-             "|---|---|---|---|---|---|---|"]  # fmt: skip
-    for method in order:
+def of_table_1(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """By method in the paper's order, then the controls."""
+    chosen = by_method(run for run in runs if in_table_1(run))
+    order = [*PAPER, *sorted(chosen.keys() - PAPER.keys())]
+    return {method: chosen[method] for method in order if method in chosen}
+
+
+def markdown(chosen: Groups) -> list[str]:
+    """The table itself: four rules of choice, each beside the paper's line."""
+    titles = [TITLES[d] for d in COLUMNS]
+    lines = head("method", "checkpoint chosen by", *titles, "n")
+    for method, runs in chosen.items():
         if method in PAPER:
-            cells = [f"{paper(method, d):.2f}" for d in (*DOMAINS, "mean")]
-            lines.append(f"| {method} | *paper* (oracle) | {' | '.join(cells)} | 10 |")
+            cells = [f"{paper(method, d):.2f}" for d in COLUMNS]
+            lines.append(line(method, "*paper* (oracle)", *cells, "10"))
         for rule in RULES:
-            group = chosen[method]
-            cells = [_cell(summary(group, rule, d)) for d in (*DOMAINS, "mean")]
-            lines.append(f"| {method} | {rule} | {' | '.join(cells)} | {len(group)} |")
+            cells = [spread(summary(runs, rule, d)) for d in COLUMNS]
+            lines.append(line(method, rule, *cells, str(len(runs))))
     known = "; ".join(f"*{rule}*: {what}" for rule, what in KNOWS.items())
-    return "\n".join([*lines, "", f"{known}.", "", f"Command: `{command}`", ""])
+    return [*lines, "", f"Ours: mean ± standard deviation over n seeds. {known}."]
 
 
-def page(records: Records, command: str) -> str:
-    """``results/README.md``: the table, the differences, and what was spent."""
-    spent = [
-        f"- {r['recipe']}, seed {r['seed']}, K = {len(r['rounds'])}: {r['steps']:,} steps, "
-        f"{sum(r['seconds'].values()) / 60:.0f} min on {r['environment']['threads']} threads of "
-        f"{r['environment']['processor']}"
-        for r in records
-    ]
-    parts = ["# Digits: Table 1", markdown(records, command)]
-    if lines := comparisons(records):
-        parts += ["## Differences, last step", *lines]
-    parts += ["", "## What was spent", *spent, "", "SYN cannot be had here: means are over three."]
-    return "\n".join(parts) + "\n"
+def apart(a: Sequence[Run], b: Sequence[Run], rule: str, domain: str) -> tuple[Summary, bool]:
+    """a - b, paired by seed where two seeds are common to both, else as two samples (Welch).
+
+    The summary's error is that of the difference; the flag says whether it was paired.
+    """
+    ours, theirs = ({r.seed: r.value(rule, domain) for r in group} for group in (a, b))
+    both = sorted(ours.keys() & theirs.keys())
+    if len(both) > 1:
+        return summarise([ours[s] - theirs[s] for s in both]), True
+    x, y = summarise([*ours.values()]), summarise([*theirs.values()])
+    if x.error is None or y.error is None:
+        return Summary(x.mean - y.mean, None, 1), False
+    return Summary(x.mean - y.mean, math.hypot(x.error, y.error), 1), False
 
 
-def comparisons(records: Records, rule: str = "last") -> list[str]:
-    """Which differences between methods are within noise: in standard errors of the difference."""
-    chosen = of_table_1(records)
-    lines = []
-    for better, worse in (("ada", "erm"), ("meada", "erm"), ("meada", "ada")):
+def comparisons(chosen: Groups, rule: str = "last") -> list[str]:
+    """Which differences between methods are within noise: two standard errors."""
+    lines = head("difference", *(TITLES[d] for d in COLUMNS), "seeds")
+    for better, worse in PAIRS:
         if better not in chosen or worse not in chosen:
             continue
-        for domain in (*DOMAINS, "mean"):
-            a, b = (summary(chosen[m], rule, domain) for m in (better, worse))
-            apart = standard_errors_apart(a, b)
-            verdict = (
-                "one seed: nothing can be said" if apart is None
-                else f"{apart:+.1f} standard errors" + ("" if abs(apart) > 2 else ", within noise")
-            )  # fmt: skip
-            lines.append(f"- {better} - {worse} on {domain}: {a.mean - b.mean:+.2f} ({verdict})")
+        told = [apart(chosen[better], chosen[worse], rule, d) for d in COLUMNS]
+        how = f"{told[0][0].n}, paired" if told[0][1] else (
+            f"{len(chosen[better])} and {len(chosen[worse])}"
+        )  # fmt: skip
+        lines.append(line(f"{better} - {worse}", *(verdict(s) for s, _ in told), how))
+    return [
+        f"Checkpoint: {rule}. Difference ± its standard error, paired by seed where two seeds or "
+        "more are common. **Bold**: more than two standard errors from zero; otherwise within "
+        "noise. With three seeds that is a weak bar: two standard errors of a paired difference "
+        "come by chance one time in five (t with 2 degrees of freedom).",
+        "",
+        *lines,
+    ]
+
+
+def verdict(s: Summary) -> str:
+    """
+    >>> verdict(Summary(3.0, 2.0, 4)), verdict(Summary(1.0, 2.0, 4)), verdict(Summary(1.0, None, 1))
+    ('**+3.00 ± 1.00**', '+1.00 ± 1.00 (within noise)', '+1.00 (one seed)')
+    """
+    if s.error is None:
+        return f"{s.mean:+.2f} (one seed)"
+    text = f"{s.mean:+.2f} ± {s.error:.2f}"
+    return f"**{text}**" if abs(s.mean) > 2 * s.error else f"{text} (within noise)"
+
+
+def beside_paper(chosen: Groups) -> list[str]:
+    """Ours less the paper's, both chosen on the targets."""
+    lines = head("method", *(TITLES[d] for d in DOMAINS))
+    for method, runs in chosen.items():
+        if method not in PAPER:
+            continue
+        cells = []
+        for domain in DOMAINS:
+            ours, (mean, deviation) = summary(runs, "oracle", domain), PAPER[method][domain]
+            width = None if ours.error is None else math.hypot(ours.error, deviation / 10**0.5)
+            cells.append(verdict(Summary(ours.mean - mean, width, 1)))
+        lines.append(line(method, *cells))
+    return ["Oracle on both sides; errors of both sides, the paper's from ten runs.", "", *lines]
+
+
+def calibration(chosen: Groups, rule: str = "last") -> list[str]:
+    """Mean over the three unseen domains, and the same less the plain network's."""
+    lines = head("method", "ECE", "less ERM's", "NLL (nats)", "less ERM's", "n")
+    for method, runs in chosen.items():
+        cells = []
+        for score in ("ece", "nll"):
+            ours = summary(runs, rule, "mean", score)
+            cells.append(spread(ours, 3))
+            plain = summary(chosen["erm"], rule, "mean", score) if "erm" in chosen else None
+            cells.append(f"{ours.mean - plain.mean:+.3f}" if plain else "-")
+        lines.append(line(method, *cells, str(len(runs))))
+    return [f"Checkpoint: {rule}; mean over SVHN, MNIST-M and USPS within a run.", "", *lines]
+
+
+def figure1(runs: Sequence[Run], rule: str = "last") -> list[str]:
+    """Accuracy against K: mean, and the range of the runs as the paper draws it."""
+    lines = head("method", "K", *(TITLES[d] for d in COLUMNS), "n")
+    for (method, k), group in figures.by_rounds(runs).items():
+        cells = []
+        for domain in COLUMNS:
+            values = [run.value(rule, domain) for run in group]
+            span = f" ({min(values):.2f} to {max(values):.2f})" if len(values) > 1 else ""
+            cells.append(f"{sum(values) / len(values):.2f}{span}")
+        lines.append(line(method, str(k), *cells, str(len(group))))
+    return [f"Checkpoint: {rule}. Mean, and the range of the runs. K = 0 is ERM.", "", *lines]
+
+
+def spent(runs: Sequence[Run]) -> list[str]:
+    """Every record that this page is made of, what it cost, and how to make it again."""
+    lines = head("record", "steps", "minutes: minimise, maximise, evaluate", "on", "command")
+    for run in runs:
+        took = [f"{run.record['seconds'].get(k, 0.0) / 60:.0f}"
+                for k in ("minimise", "maximise", "evaluate")]  # fmt: skip
+        where = run.record["environment"]
+        machine = f"{where['threads']} threads of {where['processor']}"
+        lines.append(line(f"`{run.folder.name}`", f"{run.record['steps']:,}", ", ".join(took),
+                          machine, f"`{command_of(run)}`"))  # fmt: skip
     return lines
 
 
-def _cell(s: Summary) -> str:
-    return f"{s.mean:.2f}" + ("" if s.std is None else f" ± {s.std:.2f}")
+def command_of(run: Run) -> str:
+    """A shipped recipe by its name, any other by the file in its folder."""
+    name = run.recipe.name if in_table_1(run) else f"{run.folder}/recipe.toml"
+    seed = f" --seed {run.seed}" if in_table_1(run) else ""
+    return f"meada train {name}{seed} --out NEW"
+
+
+def parts(runs: Sequence[Run]) -> Iterator[tuple[str, list[str]]]:
+    """The page's sections: a title and its lines."""
+    chosen, varied = of_table_1(runs), [run for run in runs if in_figure_1(run)]
+    if chosen:
+        yield "Table 1", markdown(chosen)
+        yield "Beside the paper", beside_paper(chosen)
+        yield "Differences between methods", comparisons(chosen)
+        yield "At equal steps and at equal seconds", budget.section(chosen)
+        yield "Calibration on unseen domains", calibration(chosen)
+    if len({run.rounds for run in varied}) > 1:
+        yield "Figure 1", [*figure1(varied), "", "![Accuracy against K](figures/figure1.png)"]
+    study = sensitivity.of_study(runs)
+    if study:
+        yield "Which settings to touch first", sensitivity.section(study)
+    used = [r for r in runs if r in varied or r in study]
+    yield "Records", spent(used)
+    if rest := [r for r in runs if r not in used]:
+        names = ", ".join(f"`{r.folder.name}`" for r in rest)
+        yield "Left out", [f"Neither a shipped recipe nor of the study: {names}."]
+
+
+def page(folders: Sequence[Path], command: str) -> str:
+    """``results/README.md``, from finished runs' folders."""
+    runs = read_runs(folders)
+    if not runs:
+        raise MeadaError("none of the runs is on digits: Table 1 has nothing to show")
+    text = [f"# Digits\n\nMade of {len(runs)} records by `meada report`; run with `{command}`. "
+            "SYN cannot be had here: means are over SVHN, MNIST-M and USPS, within a run first and "
+            "then over runs, ours and the paper's alike."]  # fmt: skip
+    text += [f"## {title}\n\n" + "\n".join(lines) for title, lines in parts(runs)]
+    return "\n\n".join(text) + "\n"
+
+
+def write(folders: Sequence[Path], path: Path, command: str) -> None:
+    """The page at ``path``, and its figures in ``figures`` beside it."""
+    runs = read_runs(folders)
+    write_text(path, page(folders, command))
+    varied = [run for run in runs if in_figure_1(run)]
+    if len({run.rounds for run in varied}) > 1:
+        save(figures.figure1(varied), path.parent / "figures" / "figure1.png")
+    for setting, figure in sensitivity.pictures(sensitivity.of_study(runs)).items():
+        save(figure, path.parent / "figures" / f"sensitivity-{setting}.png")

@@ -1,0 +1,113 @@
+"""The control of ME-ADA: each new sample is its parent moved as far, in a direction of chance."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial, wraps
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from meada.corruptions.streams import streams
+from meada.distributed import World
+from meada.methods.meada import PARENTS, Rule, meada
+from meada.methods.method import Context, Grow, Method
+from meada.pool import Pool
+from meada.types import Images, Labels, PerSample
+
+
+@wraps(meada, assigned=())  # the arguments are ME-ADA's, all of them
+def noise(*, grow: Rule = "pool", block: int = 128, **ascent: Any) -> Method:
+    """ME-ADA's pool, sizes and schedule without its direction.
+
+    The ascent is climbed all the same: how far it takes a sample is how far the noise takes it.
+
+    >>> noise(grow="source").growth(100, 2)
+    300
+    """
+    plain = meada(grow=grow, block=block, **ascent)
+    return replace(
+        plain, grow=partial(scatter, climb=plain.grow, parents=PARENTS[grow], block=block)
+    )
+
+
+def scatter(
+    net: nn.Module,
+    pool: Pool,
+    context: Context,
+    *,
+    climb: Grow,
+    parents: Callable[[Pool], Labels],
+    block: int,
+) -> None:
+    """Append to the pool a displaced copy of each parent, block by block."""
+    chosen = parents(pool)
+    origin = f"noise, seed {context.seed}, step {context.step}"
+    growth = pool.grow(chosen, origin, context.world)
+    short = 0
+    for places in growth.pieces(block):
+        index = chosen[places]
+        x, size = pool.images(index), climbed(net, pool, index, context, climb)
+        moved = displaced(x, directions(x, index, context), size)
+        short += int((distance(moved, x) < size * (1 - 1e-4)).sum())
+        growth.write(moved, at=int(places[0]))
+        context.tell(growth.reckoned, len(chosen))
+    growth.close()
+    if short:
+        warnings.warn(
+            f"round {context.round + 1}: noise within [0, 1] falls short of ME-ADA's size for "
+            f"{short} of {len(chosen)} samples, which went as far as they could",
+            stacklevel=2,
+        )
+
+
+def climbed(net: nn.Module, pool: Pool, index: Labels, context: Context, climb: Grow) -> PerSample:
+    """How far ME-ADA's ascent takes each of these samples."""
+    x = pool.images(index)
+    alone = Pool(x, pool.labels[index])  # every rule of growth perturbs all of a new pool
+    climb(net, alone, replace(context, tell=lambda done, total: None, world=World()))
+    return distance(alone.images(torch.arange(len(x), 2 * len(x))), x)
+
+
+def directions(x: Images, index: Labels, context: Context) -> Images:
+    """Gaussian, from a stream that belongs to (seed, round, place in the pool) alone."""
+    own = streams(context.seed, "noise in place of the ascent", context.round, index.numpy())
+    drawn: Tensor = torch.from_numpy(own.normal(x.shape[1:]))
+    return drawn.to(x)
+
+
+def distance(x: Images, x0: Images) -> PerSample:
+    return (x - x0).flatten(1).norm(dim=1)
+
+
+def displaced(x: Images, direction: Images, size: PerSample) -> Images:
+    r"""``x`` along ``direction``, clamped to [0, 1], at the distance ``size`` after clamping.
+
+    With room :math:`r_i` for pixel i and direction g the squared distance at scale s is
+    :math:`\sum_i \min(s |g_i|, r_i)^2`: between two pixels' stops :math:`r_i / |g_i|` it is
+    quadratic in s, so the scale has a closed form. A size out of reach gives the farthest corner.
+
+    >>> grey = torch.full((1, 1, 1, 2), 0.5)
+    >>> there = displaced(grey, torch.tensor([[[[4.0, -3.0]]]]), torch.tensor([0.65]))
+    >>> [round(v, 3) for v in there.flatten().tolist()]  # the first one stopped at 1
+    [1.0, 0.085]
+    """
+    g = direction.flatten(1).double()
+    room = torch.where(g > 0, 1 - x.flatten(1), x.flatten(1)).double()
+    s = scale(g.abs().clamp_min(1e-12), room, size.double())
+    moved = torch.minimum(s[:, None] * g.abs(), room).copysign(g)
+    return (x + moved.view_as(x).to(x)).clamp(0, 1)
+
+
+def scale(g: Tensor, room: Tensor, size: Tensor) -> Tensor:
+    """The s at which ``min(s * g, room)`` has the norm ``size``; the last stop if it never has."""
+    stop, order = (room / g).sort(1)
+    stopped = room.gather(1, order).square().cumsum(1)
+    moving = g.gather(1, order).square().flip(1).cumsum(1).flip(1)  # from this pixel on
+    before = torch.cat([torch.zeros_like(stopped[:, :1]), stopped[:, :-1]], 1)
+    reached = before + stop.square() * moving  # squared distance at each pixel's stop
+    k = torch.searchsorted(reached, size.square()[:, None], right=True)
+    last = k.clamp_max(g.shape[1] - 1)
+    s = (size.square()[:, None] - before.gather(1, last)).clamp_min(0) / moving.gather(1, last)
+    return torch.where(k == g.shape[1], stop[:, -1:], s.sqrt())[:, 0]

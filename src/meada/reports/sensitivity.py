@@ -1,0 +1,145 @@
+"""The study of ME-ADA's settings: what each does to accuracy on unseen domains."""
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib.figure import Figure
+
+from meada.evaluation.statistics import Summary, summarise
+from meada.recipe import Recipe
+from meada.reports.digits import DOMAINS, TITLES, Run, head, line, spread
+from meada.reports.pictures import COLOURS
+from meada.reproduce.item import alike
+from meada.reproduce.sets import SHORT, STUDY, Value, short
+
+Values = dict[Value, list[Run]]
+NAMES = {"beta": "beta", "gamma": "gamma", "step_size": "eta (step_size)",
+         "steps": "T_max (steps)", "grow": "growth rule", "units": "units"}  # fmt: skip
+
+
+def of_study(runs: Sequence[Run]) -> list[Run]:
+    """Runs of the set ``sensitivity``, settings and length as it has them."""
+    return [run for run in runs if run.recipe.name.startswith("sensitivity/") and place(run)]
+
+
+def place(run: Run) -> tuple[str, Value] | None:
+    """The setting that a run changes, and its value; ``centre`` and ``erm`` change none."""
+    if run.method == "erm":
+        return ("erm", "") if alike(run.recipe, short("erm", [], run.seed).recipe) else None
+    changed = [k for k in STUDY if run.recipe.method.get(k) != STUDY[k][0]]
+    if not changed:
+        return ("centre", "") if alike(run.recipe, asked(run.seed)) else None
+    value = run.recipe.method[changed[0]]
+    if len(changed) > 1 or not alike(run.recipe, asked(run.seed, f"method.{changed[0]}={value}")):
+        return None
+    return changed[0], value
+
+
+def asked(seed: int, *changes: str) -> Recipe:
+    return short("meada", [*changes], seed).recipe
+
+
+def grouped(runs: Sequence[Run]) -> dict[str, Values]:
+    """Setting -> value -> runs, the centre's among them; ``erm`` apart."""
+    places = [(place(run), run) for run in runs]
+    centre = [run for where, run in places if where == ("centre", "")]
+    groups: dict[str, Values] = {"erm": {"": [r for where, r in places if where == ("erm", "")]}}
+    for setting, (paper, *_) in STUDY.items():
+        values: Values = {paper: centre}
+        for where, run in places:
+            if where and where[0] == setting:
+                values.setdefault(where[1], []).append(run)
+        groups[setting] = dict(sorted(values.items(), key=lambda item: _order(item[0])))
+    return groups
+
+
+def _order(value: Value) -> tuple[float, str]:
+    return (float(value), "") if not isinstance(value, str) else (0.0, value)
+
+
+def accuracy(runs: Sequence[Run], rule: str = "last") -> Summary:
+    return summarise([run.value(rule, "mean") for run in runs])
+
+
+def reach(values: Mapping[Value, Sequence[Run]]) -> float:
+    """How far the means over seeds lie apart."""
+    means = [accuracy(runs).mean for runs in values.values() if runs]
+    return max(means) - min(means)
+
+
+def section(runs: Sequence[Run]) -> list[str]:
+    """A line a value, settings with the widest reach first."""
+    groups = grouped(runs)
+    erm = groups.pop("erm")[""]
+    whole = {k: v for k, v in groups.items() if sum(map(bool, v.values())) > 1}
+    order = sorted(whole, key=lambda setting: -reach(whole[setting]))
+    ranks = [f"{NAMES[k]} ({reach(whole[k]):.1f} points between its best and worst value)"
+             for k in order]  # fmt: skip
+    table = head("setting", "value", *(TITLES[d] for d in DOMAINS), TITLES["mean"], "minutes", "n")
+    if erm:
+        table.append(_row("(ERM)", "", erm))
+    for setting in order:
+        paper = STUDY[setting][0]
+        for value, group in whole[setting].items():
+            if group:
+                named = f"{value:g}" if not isinstance(value, str) else value
+                table.append(_row(NAMES[setting], named + " (paper)" * (value == paper), group))
+    missing = [
+        f"{NAMES[k]} = {v}" for k, values in STUDY.items() for v in values if not groups[k].get(v)
+    ]
+    pictures = [f"![{NAMES[k]}](figures/sensitivity-{k}.png)" for k in order]
+    return [
+        f"Short runs ({', '.join(SHORT)}), one setting of ME-ADA changed at a time; checkpoint: "
+        f"last; {len(runs)} runs. From `meada reproduce sensitivity`. Accuracies of runs this "
+        "short are below Table 1's; what counts is how far a setting moves them, beside the "
+        "spread over seeds.",
+        "",
+        "In the order in which to touch them: " + "; ".join(ranks) + ".",
+        "",
+        *table,
+        *(["", f"Without a finished run: {', '.join(missing)}."] if missing else []),
+        "",
+        *pictures,
+    ]
+
+
+def _row(setting: str, value: str, runs: Sequence[Run]) -> str:
+    cells = [spread(summarise([r.value("last", d) for r in runs])) for d in (*DOMAINS, "mean")]
+    minutes = summarise([sum(r.record["seconds"].values()) / 60 for r in runs])
+    return line(setting, value, *cells, f"{minutes.mean:.1f}", str(len(runs)))
+
+
+def pictures(runs: Sequence[Run]) -> dict[str, Figure]:
+    """One figure a setting that has two values or more."""
+    groups = grouped(runs)
+    erm = groups.pop("erm")[""]
+    return {
+        setting: picture(setting, values, erm)
+        for setting, values in groups.items()
+        if sum(map(bool, values.values())) > 1
+    }
+
+
+def picture(setting: str, values: Values, erm: Sequence[Run]) -> Figure:
+    """Each run a point, the mean a line; values evenly spaced, as they span orders of magnitude."""
+    there = {value: runs for value, runs in values.items() if runs}
+    figure = Figure(figsize=(4, 2.6))
+    axes = figure.add_subplot()
+    for where, runs in enumerate(there.values()):
+        points = [run.value("last", "mean") for run in runs]
+        axes.plot([where] * len(points), points, "o", color=COLOURS["meada"], markersize=4)
+    means = [accuracy(runs).mean for runs in there.values()]
+    style = "none" if isinstance(next(iter(there)), str) else "-"  # names have no order
+    axes.plot(range(len(means)), means, "_", linestyle=style, color=COLOURS["meada"], markersize=16)
+    if erm:
+        axes.axhline(accuracy(erm).mean, color=COLOURS["erm"], linestyle="--", label="ERM")
+        axes.legend(fontsize=7)
+    names = [v if isinstance(v, str) else f"{v:g}" for v in there]
+    marks = [
+        f"{n}\n(paper)" if v == STUDY[setting][0] else n for n, v in zip(names, there, strict=True)
+    ]
+    axes.set_xticks(range(len(marks)), marks, fontsize=8)
+    axes.set_xlim(-0.5, len(marks) - 0.5)
+    axes.set_xlabel(NAMES[setting], fontsize=9)
+    axes.set_ylabel("mean of three (%)", fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure

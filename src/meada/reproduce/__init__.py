@@ -1,0 +1,20 @@
+"""Sets of runs: the paper's tables and figures, each run named by what it holds and run once."""
+
+from meada.reproduce.cost import expected_seconds, megabytes, time_left
+from meada.reproduce.item import Item, alike
+from meada.reproduce.runner import Outcome, reproduce
+from meada.reproduce.sets import SETS, digits, figure1, items_of
+
+__all__ = [
+    "SETS",
+    "Item",
+    "Outcome",
+    "alike",
+    "digits",
+    "expected_seconds",
+    "figure1",
+    "items_of",
+    "megabytes",
+    "reproduce",
+    "time_left",
+]

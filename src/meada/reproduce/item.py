@@ -1,0 +1,65 @@
+"""One run of a set: the same recipe is the same run, wherever and whenever it is asked for."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from meada.folder import RunFolder
+from meada.recipe import Recipe, from_toml, to_toml
+
+IDLE = ("note", "checkpoint_seconds")  # settings that no result depends on
+
+
+@dataclass(frozen=True)
+class Item:
+    """A run, by its recipe."""
+
+    recipe: Recipe
+
+    @cached_property
+    def name(self) -> str:
+        digest = sha256(to_toml(self.recipe).encode()).hexdigest()[:8]
+        return f"{self.recipe.name.replace('/', '-')}-seed{self.recipe.seed}-{digest}"
+
+    def folder(self, out: Path) -> RunFolder:
+        """Where its run is in ``out``, or will be.
+
+        A run that was begun under another name is found by its recipe: a setting that came into
+        being later stands at its default in both, and changes the digest alone.
+        """
+        own = RunFolder(out / self.name)
+        if own.recipe.exists():
+            return own
+        same = (f for f in runs(out) if alike(held_recipe(f), self.recipe))
+        return next(same, own)
+
+    def done(self, out: Path) -> bool:
+        return self.folder(out).finished
+
+
+def runs(out: Path) -> Iterator[RunFolder]:
+    """Every run that was begun in ``out``."""
+    return (RunFolder(path.parent) for path in sorted(out.glob("*/recipe.toml")))
+
+
+_HELD: dict[tuple[Path, int], Recipe] = {}
+
+
+def held_recipe(folder: RunFolder) -> Recipe:
+    """The recipe in a run's folder; files that did not change are read once."""
+    key = (folder.recipe.resolve(), folder.recipe.stat().st_mtime_ns)
+    if key not in _HELD:
+        _HELD[key] = from_toml(folder.recipe)
+    return _HELD[key]
+
+
+def alike(a: Recipe, b: Recipe) -> bool:
+    """Whether two recipes are one experiment, seed and all."""
+    return essence(a) == essence(b)
+
+
+def essence(recipe: Recipe) -> dict[str, Any]:
+    return {k: v for k, v in recipe.model_dump().items() if k not in IDLE}

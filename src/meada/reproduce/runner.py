@@ -1,0 +1,144 @@
+"""Run a set: what is not done, several at once, each in a process of its own."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from meada.errors import MeadaError
+from meada.files import write_text
+from meada.recipe import to_toml
+from meada.reproduce.cost import expected_seconds, time_left
+from meada.reproduce.item import Item
+
+Say = Callable[[str], None]
+Command = Callable[[Item, Path], list[str]]
+ELSEWHERE = "another process is training there"  # how a run says that its folder is locked
+POLL = 0.2  # seconds
+
+
+@dataclass
+class Outcome:
+    """Names of the runs that did not come to their end here."""
+
+    failed: dict[str, str] = field(default_factory=dict)  # with the last line that each said
+    elsewhere: list[str] = field(default_factory=list)  # another process has them in hand
+
+
+@dataclass(frozen=True)
+class Job:
+    item: Item
+    process: "subprocess.Popen[bytes]"
+    said: IO[bytes]  # a file: a pipe that nobody reads would stop the run when it is full
+    began: float
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
+    def last_line(self) -> str:
+        self.said.seek(0)
+        lines = self.said.read().decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else f"exit code {self.process.returncode}"
+
+
+def train_command(item: Item, out: Path) -> list[str]:
+    """A run that was begun goes on with the recipe in its own folder."""
+    folder = item.folder(out)
+    begun = folder.recipe.exists()
+    recipe = folder.recipe if begun else out / "recipes" / f"{item.name}.toml"
+    if not begun:
+        write_text(recipe, to_toml(item.recipe))
+    words = ["train", str(recipe), "--out", str(folder.path), "--quiet"]
+    return [sys.executable, "-m", "meada", *words, *(["--resume"] if begun else [])]
+
+
+def reproduce(
+    items: Sequence[Item],
+    out: Path,
+    *,
+    jobs: int,
+    say: Say,
+    timings: Sequence[Path] = (),
+    command: Command = train_command,
+) -> Outcome:
+    """Run what is not done, ``jobs`` at a time; a failure stops nobody.
+
+    Args:
+        timings: more folders whose records say how long a kind of run takes.
+    """
+    waiting = [item for item in items if not item.done(out)]
+    say(f"{len(items)} runs, {len(items) - len(waiting)} done before, {len(waiting)} to go")
+    threads = max(1, (os.cpu_count() or 1) // jobs)  # several at once share the cores out
+    running: dict[str, Job] = {}
+    outcome = Outcome()
+
+    def left() -> str:
+        known = expected_seconds(items, (out, *timings))
+        return time_left(waiting, {n: job.seconds for n, job in running.items()}, known, jobs)
+
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                item = waiting.pop(0)
+                if _in_hand(item, out, outcome, say):
+                    continue
+                running[item.name] = _start(item, command(item, out), threads)
+                say(f"{item.name}: begun; {left()}")
+            time.sleep(POLL)
+            for job in _ended(running):
+                say(f"{job.item.name}: {_verdict(job, outcome)}; {left()}")
+    finally:
+        for job in running.values():
+            job.process.terminate()
+        for job in running.values():
+            job.process.wait()
+    return outcome
+
+
+def _in_hand(item: Item, out: Path, outcome: Outcome, say: Say) -> bool:
+    """Whether another ``reproduce`` has finished this run meanwhile, or is at it."""
+    folder = item.folder(out)
+    if folder.finished:
+        say(f"{item.name}: done elsewhere meanwhile")
+        return True
+    if not folder.path.is_dir():
+        return False
+    try:
+        with folder.lock():
+            return False
+    except MeadaError:
+        outcome.elsewhere.append(item.name)
+        say(f"{item.name}: running elsewhere")
+        return True
+
+
+def _start(item: Item, words: list[str], threads: int) -> Job:
+    said = tempfile.TemporaryFile()  # noqa: SIM115 - open for as long as the run
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=said)
+    return Job(item, process, said, time.monotonic())
+
+
+def _ended(running: dict[str, Job]) -> Iterator[Job]:
+    for name, job in list(running.items()):
+        if job.process.poll() is not None:
+            del running[name]
+            yield job
+
+
+def _verdict(job: Job, outcome: Outcome) -> str:
+    with job.said:
+        line = job.last_line()
+    if job.process.returncode == 0:
+        return f"done in {job.seconds / 60:.1f} min"
+    if ELSEWHERE in line:
+        outcome.elsewhere.append(job.item.name)
+        return "running elsewhere"
+    outcome.failed[job.item.name] = line
+    return f"failed: {line}"

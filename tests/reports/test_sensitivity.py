@@ -1,0 +1,75 @@
+"""The study of the settings: which run changes what, ranked by what it does."""
+
+import json
+
+import pytest
+
+from meada.recipe import load_recipe, to_toml
+from meada.reports.digits import Run
+from meada.reports.sensitivity import grouped, of_study, pictures, place, reach, section
+from meada.reproduce.sets import STUDY, short
+
+ENVIRONMENT = {"threads": 1, "processor": "some CPU"}
+
+
+@pytest.fixture
+def make(tmp_path):
+    def run(recipe, value):
+        folder = tmp_path / str(len([*tmp_path.iterdir()]))
+        folder.mkdir()
+        (folder / "recipe.toml").write_text(to_toml(recipe))
+        results = {d: {"accuracy": value} for d in ("svhn", "mnist_m", "usps")}
+        record = {
+            "method": recipe.method["name"], "steps": 1000, "seconds": {"minimise": 120.0},
+            "environment": ENVIRONMENT, "results": {"last": results}, "rounds": [],
+        }  # fmt: skip
+        (folder / "record.json").write_text(json.dumps(record))
+        return Run(folder, recipe, record)
+
+    return run
+
+
+@pytest.fixture
+def runs(make):
+    return [
+        make(short("erm", [], 0).recipe, 40.0),
+        make(short("meada", [], 0).recipe, 50.0),
+        make(short("meada", [], 1).recipe, 52.0),
+        make(short("meada", ["method.beta=100.0"], 0).recipe, 53.0),
+        make(short("meada", ["method.beta=0.0"], 0).recipe, 48.0),
+        make(short("meada", ["method.grow=source"], 0).recipe, 41.0),
+    ]
+
+
+def test_each_run_has_its_place(runs, make):
+    assert [place(run) for run in runs] == [
+        ("erm", ""), ("centre", ""), ("centre", ""), ("beta", 100.0), ("beta", 0.0),
+        ("grow", "source"),
+    ]  # fmt: skip
+    two = make(short("meada", ["method.beta=1.0", "method.steps=5"], 0).recipe, 0.0)
+    longer = make(short("meada", ["plan.total_steps=2000"], 0).recipe, 0.0)
+    table1 = make(load_recipe("digits/meada"), 0.0)
+    assert of_study([*runs, two, longer, table1]) == runs
+
+
+def test_the_centre_is_a_value_of_every_setting(runs):
+    groups = grouped(runs)
+    assert [*groups["beta"]] == [0.0, 10.0, 100.0]
+    assert all(len(groups[k][STUDY[k][0]]) == 2 for k in STUDY)
+    assert reach(groups["beta"]) == pytest.approx(53 - 48)
+    assert reach(groups["grow"]) == pytest.approx(51 - 41)
+
+
+def test_the_widest_reach_comes_first_and_gaps_are_told(runs):
+    text = "\n".join(section(runs))
+    assert text.index("growth rule (10.0 points") < text.index("beta (5.0 points")
+    assert "| beta | 10 (paper) | 51.00 ± 1.41 |" in text and "| (ERM) |  | 40.00 |" in text
+    assert "gamma (" not in text  # one value alone has no reach
+    assert "Without a finished run: beta = 1.0, gamma = 0.0" in text
+
+
+def test_a_picture_for_each_setting_that_was_varied(runs):
+    drawn = pictures(runs)
+    assert [*drawn] == ["beta", "grow"]
+    ticks = [t.get_text() for t in drawn["beta"].axes[0].get_xticklabels()]
+    assert ticks == ["0", "10\n(paper)", "100"]
