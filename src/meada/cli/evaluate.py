@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,6 +15,10 @@ def evaluate(
     rule: Annotated[
         str, typer.Option(help="Whose model: last, source_val, crafted or oracle.")
     ] = "last",
+    pgd: Annotated[
+        int,
+        typer.Option(min=0, help="Also attack so many images of each; kept for meada report."),
+    ] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Score a finished run's model.
@@ -23,7 +27,9 @@ def evaluate(
     """
     from meada.errors import MeadaError, nearest
     from meada.evaluation import evaluate as score
+    from meada.evaluation.attack import under_attack
     from meada.evaluation.selection import RULES
+    from meada.files import write_json
     from meada.folder import RunFolder
     from meada.recipe import make
     from meada.reports.table import print_scores
@@ -41,7 +47,22 @@ def evaluate(
     net = load_model(folder, len(task.classes), rule)
     chosen = {name: domains[name] for name in on or task.targets}
     scores = score(net, {name: (s.images, s.labels) for name, s in chosen.items()})
+    if pgd:
+        looked_at = chosen if on else {"source": task.validation, **chosen}
+        attack = {"rule": rule, **under_attack(net, looked_at, n=pgd)}
+        write_json(folder.attack, attack)
+        scores = {name: {**s, **_attacked(attack, name)} for name, s in scores.items()}
     if as_json:
         typer.echo(json.dumps(scores))
     else:
         print_scores(scores, title=f"{run} ({rule})")
+        if pgd:
+            for name, s in attack["domains"].items():
+                typer.echo(
+                    f"{name}: {s['attacked']:.1f} % of {s['n']} images under an attack of "
+                    f"{attack['radius']:g} levels of 255, {s['clean']:.1f} % without"
+                )
+
+
+def _attacked(attack: dict[str, Any], name: str) -> dict[str, Any]:
+    return {"pgd": attack["domains"][name]} if name in attack["domains"] else {}

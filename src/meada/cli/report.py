@@ -1,4 +1,4 @@
-"""``meada report``: the paper's tables, ours beside the paper's, from records on disk."""
+"""``meada report``: a page of what runs left on disk, or one of the paper's tables beside ours."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,32 +7,61 @@ import typer
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="A folder of runs' folders.")],
-    table: Annotated[int, typer.Option(help="Of the paper: 1, 2 or 3.")] = 1,
-    markdown: Annotated[
-        Path | None, typer.Option(help="Write the table to this file instead of printing it.")
+    runs: Annotated[list[Path], typer.Argument(help="Runs' folders, or folders of them.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The HTML page; report.html if nothing else is asked for.")
     ] = None,
+    table: Annotated[
+        int | None, typer.Option(help="Not the page but a table of the paper: 1, 2 or 3.")
+    ] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Write the page, or the table, as Markdown to this file.")
+    ] = None,
+    png: Annotated[Path | None, typer.Option(help="Put the charts as PNG into a folder.")] = None,
+    rule: Annotated[
+        str, typer.Option(help="Whose checkpoints: last, source_val, crafted or oracle.")
+    ] = "last",
 ) -> None:
-    """Print a table of the paper with our figures beside its own.
+    """Show what runs achieved: one HTML file that opens anywhere, or a table of the paper.
 
-    Example: meada report results/digits --table 1 --markdown results/README.md
+    Example: meada report runs/erm-* runs/meada-* --out report.html
     """
+    from meada.reports.page import build, find_runs, write
+
+    if table is not None:
+        _table(runs, table, markdown)
+        return
+    if not (out or markdown or png):
+        out = Path("report.html")
+    command = " ".join(["meada report", *map(str, runs), *(["--rule", rule] * (rule != "last"))])
+    page = build(find_runs(runs), rule=rule, command=command)
+    for path in write(page, out=out, markdown=markdown, png=png):
+        typer.echo(str(path))
+
+
+def _table(folders: list[Path], number: int, out: Path | None) -> None:
+    """Printed, or written to ``out``; Table 1's page brings figures with it."""
     from meada.errors import MeadaError
     from meada.files import write_text
     from meada.reports import table1, table2, table3
+    from meada.reports.page import find_runs
 
-    runs = sorted(path.parent for path in folder.glob("*/record.json"))
+    runs = [run.folder.path for run in find_runs(folders) if run.finished]
+    told = " ".join(map(str, folders))
     if not runs:
-        raise MeadaError(f"{folder} holds no finished run: none of its folders has a record.json")
-    if table == 1:
-        text = table1.page(table1.read_records(folder), f"meada reproduce digits --out {folder}")
-    elif table == 2:
-        text = table2.markdown(table2.read_runs(runs))
-    elif table == 3:
-        text = table3.table3(runs)
-    else:
-        raise MeadaError(f"--table {table}: the paper has the tables 1, 2 and 3")
-    if markdown:
-        write_text(markdown, text)
+        raise MeadaError(f"{told}: no finished run, for none of the folders has a record.json")
+    if number not in (1, 2, 3):
+        raise MeadaError(f"--table {number}: the paper has the tables 1, 2 and 3")
+    command = f"meada reproduce digits --out {told}"
+    if number == 1 and out:
+        table1.write(runs, out, command)
+        return
+    text = {
+        1: lambda: table1.page(runs, command),
+        2: lambda: table2.markdown(table2.read_runs(runs)),
+        3: lambda: table3.table3(runs),
+    }[number]()
+    if out:
+        write_text(out, text)
     else:
         typer.echo(text)

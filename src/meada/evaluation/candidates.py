@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from meada.datasets.task import Samples, Task
+from meada.distributed import World
 from meada.evaluation.crafted import CRAFTED_SETS
 from meada.evaluation.score import evaluate
 from meada.pool import as_float
@@ -25,12 +26,16 @@ class Candidates:
             "oracle": {n: _pair(fixed_subset(n, s, subset)) for n, s in task.targets.items()},
         }
 
-    def scores(self, net: nn.Module) -> dict[str, float]:
+    def scores(self, net: nn.Module, world: World | None = None) -> dict[str, float]:
         """Mean accuracy over what each rule looks at; a rule with nothing to see is left out."""
-        return {
-            rule: sum(float(s["accuracy"]) for s in evaluate(net, domains).values()) / len(domains)
+        scored = {
+            rule: evaluate(net, domains, world=world)
             for rule, domains in self._sets.items()
             if domains
+        }
+        return {
+            rule: sum(float(s["accuracy"]) for s in each.values()) / len(each)
+            for rule, each in scored.items()
         }
 
 

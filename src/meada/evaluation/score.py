@@ -1,11 +1,12 @@
 """How well a network does on each domain: accuracy, and whether its confidence can be believed."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from meada.distributed import World
 from meada.errors import MeadaError
 from meada.evaluation.calibration import brier, expected_calibration_error, negative_log_likelihood
 from meada.networks.classifier import bare
@@ -16,13 +17,29 @@ from meada.types import Labels, Logits
 Scores = dict[str, float | int]
 
 
-def predict(net: nn.Module, images: Tensor, *, batch_size: int = 256) -> Logits:
-    """Logits of all images, in eval mode; the network is left as it was."""
+def predict(
+    net: nn.Module, images: Tensor, *, batch_size: int = 256, world: World | None = None
+) -> Logits:
+    """Logits of all images, in eval mode; the network is left as it was.
+
+    Of several processes each takes whole batches, and all of them get all logits.
+    """
+    if world and world.size > 1:
+        return _shared_out(net, images, batch_size, world)
     net = bare(net)
     device = next((p.device for p in net.parameters()), torch.device("cpu"))
     with at_rest(net), torch.inference_mode():
         pieces = [net(as_float(x).to(device)).cpu() for x in images.split(batch_size)]
     return torch.cat(pieces)
+
+
+def _shared_out(net: nn.Module, images: Tensor, batch_size: int, world: World) -> Logits:
+    batches = torch.arange(len(images)).split(batch_size)
+    classes = predict(net, images[:1]).shape[1]
+    logits = torch.zeros(len(images), classes, dtype=torch.get_default_dtype())
+    for places in world.mine(batches):
+        logits[places] = predict(net, images[places], batch_size=batch_size).to(logits)
+    return world.total(logits)  # zeros everywhere else
 
 
 def score(logits: Logits, labels: Labels) -> Scores:
@@ -59,11 +76,14 @@ def evaluate(
     *,
     batch_size: int = 256,
     severities: int = 0,
+    each: Callable[[str, Logits, Labels], None] = lambda *_: None,
+    world: World | None = None,
 ) -> dict[str, dict[str, Any]]:
     """``{name: (images, labels)}`` to ``{name: {"accuracy", "n", "ece", "nll", "brier"}}``.
 
     Images are floats in [0, 1] or 8 bits. Where every domain is a corruption, its ``severities`` in
-    equal parts one after the other, each has its scores by severity too.
+    equal parts one after the other, each has its scores by severity too. ``each`` is handed the
+    logits that a domain's scores come from.
     """
     results: dict[str, dict[str, Any]] = {}
     for name, (images, labels) in domains.items():
@@ -72,12 +92,13 @@ def evaluate(
                 f"domain '{name}' has {len(images)} images and {len(labels)} labels: "
                 "as many of one as of the other, and at least one, are needed"
             )
-        logits = predict(net, images, batch_size=batch_size)
+        logits = predict(net, images, batch_size=batch_size, world=world)
         if int(labels.max()) >= logits.shape[1] or int(labels.min()) < 0:
             raise MeadaError(
                 f"domain '{name}' has labels from {int(labels.min())} to {int(labels.max())}: "
                 f"the network knows the classes 0 to {logits.shape[1] - 1}"
             )
+        each(name, logits, labels)
         results[name] = dict(score(logits, labels))
         if severities:
             results[name]["by_severity"] = by_severity(logits, labels, severities)

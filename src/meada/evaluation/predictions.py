@@ -1,0 +1,70 @@
+"""What a network said of every image: enough to compare two networks image by image, later on."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from meada.errors import MeadaError
+from meada.files import write_bytes
+from meada.types import Labels, Logits
+
+PARTS = ("label", "guess", "confidence")
+
+
+@dataclass
+class Predictions:
+    """Domain by domain: the label, the class that was guessed, and its probability."""
+
+    domains: dict[str, dict[str, Tensor]] = field(default_factory=dict)
+
+    def keep(self, name: str, logits: Logits, labels: Labels) -> None:
+        """
+        >>> told = Predictions()
+        >>> told.keep("svhn", torch.tensor([[0.0, 9.0]]), torch.tensor([1]))
+        >>> told.domains["svhn"]["guess"], float(told.domains["svhn"]["confidence"]) > 0.99
+        (tensor([1], dtype=torch.int16), True)
+        """
+        confidence, guess = logits.double().softmax(-1).max(-1)
+        self.domains[name] = {
+            "label": labels.cpu().to(torch.int16),
+            "guess": guess.cpu().to(torch.int16),
+            "confidence": confidence.cpu().float(),
+        }
+
+
+def save_predictions(path: Path, told: Mapping[str, Predictions], classes: Sequence[str]) -> None:
+    """One file for all rules and domains; eight bytes an image."""
+    tensors = {
+        f"{rule}/{domain}/{part}": value.clone()  # two rules may have chosen the same checkpoint
+        for rule, one in told.items()
+        for domain, parts in one.domains.items()
+        for part, value in parts.items()
+    }
+    write_bytes(path, save(tensors, {"classes": "\n".join(classes)}))
+
+
+def load_predictions(path: Path) -> tuple[dict[str, Predictions], tuple[str, ...]]:
+    """By rule; and the names of the classes."""
+    told: dict[str, Predictions] = {}
+    try:
+        with safe_open(path, "pt") as file:
+            classes = (file.metadata() or {}).get("classes", "")
+            for key in sorted(file.keys()):
+                rule, _, rest = key.partition("/")
+                domain, _, part = rest.rpartition("/")
+                domains = told.setdefault(rule, Predictions()).domains
+                domains.setdefault(domain, {})[part] = file.get_tensor(key)
+    except Exception as error:  # safetensors raises its own kinds, which it does not export
+        raise MeadaError(f"{path} is damaged or holds no predictions: {error}") from None
+    for rule, one in told.items():
+        for domain, parts in one.domains.items():
+            if set(parts) != set(PARTS) or len({len(v) for v in parts.values()}) != 1:
+                raise MeadaError(
+                    f"{path}: '{rule}/{domain}' needs {', '.join(PARTS)} of one length"
+                )
+    return told, tuple(classes.split("\n")) if classes else ()

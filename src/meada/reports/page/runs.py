@@ -1,0 +1,143 @@
+"""What runs left on disk, finished or not: recipe, record, log, pictures, predictions, attack."""
+
+import json
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file
+from torch import Tensor
+
+from meada.errors import MeadaError
+from meada.evaluation.predictions import Predictions, load_predictions
+from meada.folder import RunFolder
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run's folder as a report sees it; nothing in it is built, called or trained."""
+
+    folder: RunFolder
+    record: dict[str, Any]  # of an unfinished run: what its recipe and log say so far
+    recipe: dict[str, Any]
+    log: tuple[dict[str, Any], ...]
+
+    @property
+    def name(self) -> str:
+        return self.folder.path.name
+
+    @property
+    def finished(self) -> bool:
+        return self.folder.finished
+
+    @property
+    def seed(self) -> int:
+        return int(self.record["seed"])
+
+    @property
+    def method(self) -> str:
+        return str(self.record["method"])
+
+    def results(self, rule: str) -> dict[str, dict[str, Any]]:
+        return self.record["results"].get(rule, {})
+
+    @cached_property
+    def _told(self) -> tuple[dict[str, Predictions], tuple[str, ...]]:
+        path = self.folder.predictions
+        return load_predictions(path) if path.exists() else ({}, ())
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self._told[1]
+
+    def predictions(self, rule: str) -> dict[str, dict[str, Tensor]]:
+        """Domain by domain; empty for runs that wrote none."""
+        told = self._told[0].get(rule)
+        return told.domains if told else {}
+
+    def gallery(self) -> dict[str, Tensor]:
+        if not self.folder.gallery.exists():
+            return {}
+        try:
+            return load_file(self.folder.gallery)
+        except Exception as error:  # safetensors raises its own kinds, which it does not export
+            raise MeadaError(f"{self.folder.gallery} is damaged: {error}") from None
+
+    def attack(self) -> dict[str, Any]:
+        return _json(self.folder.attack) if self.folder.attack.exists() else {}
+
+
+def find_runs(paths: Sequence[Path]) -> list[Run]:
+    """Every run in ``paths`` or below them, each once, in the order of their names."""
+    found: dict[Path, Run] = {}
+    for path in paths:
+        homes = [path] if _is_run(path) else _below(path)
+        if not homes:
+            raise MeadaError(
+                f"{path} holds no run: a folder with a record.json or a log.jsonl is needed"
+            )
+        found |= {home.resolve(): read_run(home) for home in homes}
+    return list(found.values())
+
+
+def _is_run(path: Path) -> bool:
+    folder = RunFolder(path)
+    return folder.finished or (folder.recipe.exists() and folder.log.exists())
+
+
+def _below(path: Path) -> list[Path]:
+    names = (*path.rglob("record.json"), *path.rglob("log.jsonl"))
+    return sorted({name.parent for name in names if _is_run(name.parent)})
+
+
+def read_run(path: Path) -> Run:
+    folder = RunFolder(path)
+    recipe, log = _recipe(folder.recipe), _log(folder.log)
+    record = folder.load_record() if folder.finished else _so_far(recipe, log)
+    missing = {"recipe", "method", "seed", "results"} - record.keys()
+    if missing:
+        raise MeadaError(f"{folder.record} is no record of a run: no {', '.join(sorted(missing))}")
+    return Run(folder, record, recipe, log)
+
+
+def _so_far(recipe: dict[str, Any], log: tuple[dict[str, Any], ...]) -> dict[str, Any]:
+    named = {kind: recipe.get(kind, {}).get("name", "") for kind in ("data", "network", "method")}
+    return {
+        "recipe": recipe.get("name", ""),
+        "note": recipe.get("note", ""),
+        **named,
+        "seed": recipe.get("seed", 0),
+        "rounds": [line for line in log if "round" in line],
+        "steps": log[-1]["step"] if log else 0,
+        "results": {},
+    }
+
+
+def _recipe(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise MeadaError(f"{path} is not TOML: {error}") from None
+
+
+def _log(path: Path) -> tuple[dict[str, Any], ...]:
+    """Whole lines only: the last one of a running run may be half written."""
+    if not path.exists():
+        return ()
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    try:
+        return tuple(json.loads(line) for line in lines if line.endswith("\n"))
+    except ValueError as error:
+        raise MeadaError(f"{path} is not JSON lines: {error}") from None
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise MeadaError(f"{path} is not JSON: {error}") from None

@@ -1,0 +1,116 @@
+"""Whether confidence can be believed, and what a small attack does: reliability and PGD."""
+
+import numpy as np
+import torch
+
+from meada.reports.page.blocks import Block, Cell, Chart, Section, Series, Table, Text
+from meada.reports.page.groups import Experiment, Group
+
+BINS = 10
+MOST = 6  # diagrams: with more domains than this, one for all of them together
+SCORES = ("ece", "nll", "brier")
+
+
+def calibration(experiment: Experiment, rule: str) -> Section | None:
+    groups = [group for group in experiment.groups if group.scored(rule)]
+    if not groups:
+        return None
+    rows = tuple(
+        (g.label, domain, *_means(g, rule, domain))
+        for g in groups
+        for domain in (*experiment.domains, *(("mean",) if len(experiment.domains) > 1 else ()))
+    )
+    columns = ("method", "domain", "ECE", "NLL (nats)", "Brier")
+    digits = {name: 3 for name in columns}
+    blocks: list[Block] = [
+        Text("A network that is 80 % sure should be right 8 times in 10. ECE is the mean gap "
+             "between the two; NLL and Brier score also punish being wrong. Lower is better."),
+        Table("Calibration, mean over seeds", columns, rows, digits),
+    ]  # fmt: skip
+    charts = _diagrams(experiment, groups, rule)
+    blocks += charts or [Text(
+        "No reliability diagrams: these runs hold no predictions.safetensors.", "missing"
+    )]  # fmt: skip
+    return Section("Can its confidence be believed", tuple(blocks))
+
+
+def _means(group: Group, rule: str, domain: str) -> tuple[Cell, ...]:
+    try:
+        return tuple(_mean(group.values(rule, domain, score)) for score in SCORES)
+    except KeyError:  # an older record, without one of them
+        return (None,) * len(SCORES)
+
+
+def _diagrams(experiment: Experiment, groups: list[Group], rule: str) -> list[Block]:
+    together = len(experiment.domains) > MOST
+    sets = [experiment.domains] if together else [(name,) for name in experiment.domains]
+    charts: list[Block] = []
+    for names in sets:
+        series = [line for g in groups if (line := reliability(g, names, rule)) is not None]
+        if series:
+            where = "all domains together" if together else names[0]
+            charts.append(Chart(
+                "lines", f"Reliability, {where}", tuple(series), "confidence (%)",
+                "right (%)", y_range=(0, 100), diagonal=True, small=not together,
+            ))  # fmt: skip
+    return charts
+
+
+def reliability(group: Group, domains: tuple[str, ...], rule: str) -> Series | None:
+    """Share of right answers in each bin of confidence (a, b], over the seeds and ``domains``."""
+    parts = [
+        run.predictions(rule)[name]
+        for run in group.runs
+        for name in domains
+        if name in run.predictions(rule)
+    ]
+    if not parts:
+        return None
+    confidence = torch.cat([p["confidence"].double() for p in parts]).numpy()
+    right = torch.cat([p["guess"] == p["label"] for p in parts]).numpy()
+    which = np.clip(np.ceil(confidence * BINS).astype(int), 1, BINS) - 1
+    full = [b for b in range(BINS) if np.any(which == b)]
+    return Series(
+        group.label,
+        tuple(100 * float(right[which == b].mean()) for b in full),
+        tuple(100 * float(confidence[which == b].mean()) for b in full),
+        colour=group.colour,
+    )
+
+
+def attacked(experiment: Experiment) -> Section | None:
+    """From ``attack.json``, which ``meada evaluate --pgd`` writes."""
+    told = [(g, [a for run in g.runs if (a := run.attack())]) for g in experiment.groups]
+    told = [(group, attacks) for group, attacks in told if attacks]
+    if not told:
+        return None
+    one = told[0][1][0]
+    names = tuple(dict.fromkeys(n for _, attacks in told for a in attacks for n in a["domains"]))
+    series, rows = [], []
+    for group, attacks in told:
+        for which in ("clean", "attacked"):
+            means = [
+                _mean([a["domains"][n][which] for a in attacks if n in a["domains"]]) for n in names
+            ]
+            series.append(Series(f"{group.label}, {which}", tuple(means), colour=group.colour,
+                                 dashed=which == "attacked"))  # fmt: skip
+        for n in names:
+            each = [a["domains"][n] for a in attacks if n in a["domains"]]
+            scores = (_mean([e[w] for e in each]) for w in ("clean", "attacked"))
+            rows.append((group.label, n, *scores, sum(e["n"] for e in each), len(each)))
+    intro = (
+        f"{one['attack']} moves every pixel by at most {one['radius']:g} levels of 255 in "
+        f"{one['steps']} steps, knowing the network ('{one['rule']}' checkpoint). None of these "
+        "methods is a defence against such attacks; the numbers are here because people ask."
+    )
+    columns = ("method", "domain", "clean", "attacked", "images", "seeds")
+    return Section("Under a small attack", (
+        Text(intro),
+        Chart("bars", "Accuracy without and under attack", tuple(series), "domain",
+              "accuracy (%)", names, y_range=(0, 100)),
+        Table("Accuracy (%) without and under attack", columns, tuple(rows)),
+    ))  # fmt: skip
+
+
+def _mean(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None
