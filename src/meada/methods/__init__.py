@@ -8,12 +8,19 @@ from meada.methods.augmix import augmix
 from meada.methods.autoaugment import autoaugment
 from meada.methods.cutmix import cutmix
 from meada.methods.cutout import cutout
+from meada.methods.dsn import dsn
+from meada.methods.epi_fcr import epi_fcr
 from meada.methods.erm import erm
+from meada.methods.fusion import fusion
 from meada.methods.hex import hex_
+from meada.methods.l_cnn import l_cnn
 from meada.methods.meada import ada, meada
 from meada.methods.meada_bnn import meada_bnn
+from meada.methods.metareg import metareg
 from meada.methods.method import Method
 from meada.methods.mixup import mixup
+from meada.methods.mldg import mldg
+from meada.methods.noise import noise
 from meada.methods.par import par
 
 __all__ = ["METHODS", "Method"]
@@ -23,9 +30,16 @@ METHODS: dict[str, Callable[..., Method]] = {
     "ada": ada,
     "meada": meada,
     "meada-bnn": meada_bnn,
+    "noise": noise,
     "agg": agg,
     "par": par,
     "hex": hex_,
+    "dsn": dsn,
+    "l-cnn": l_cnn,
+    "mldg": mldg,
+    "fusion": fusion,
+    "metareg": metareg,
+    "epi-fcr": epi_fcr,
     "cutout": cutout,
     "cutmix": cutmix,
     "autoaugment": autoaugment,

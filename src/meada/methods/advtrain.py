@@ -34,7 +34,7 @@ def advtrain(*, radius: float = 8.0, steps: int = 10) -> Method:
 def moved_risk(
     net: nn.Module, batch: Batch, context: Context, *, radius: float, steps: int
 ) -> Scalar:
-    n, generator = len(batch.x), context.generator
+    n, generator = len(batch.x), context.each
     epsilon = radius * uniform(batch.x, n, 1, 1, 1, generator=generator)
     with at_rest(bare(net)):
         with torch.no_grad():

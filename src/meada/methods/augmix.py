@@ -38,7 +38,7 @@ def augmix(
 def consistent_risk(
     net: nn.Module, batch: Batch, context: Context, *, mix: partial[Images], consistency: float
 ) -> Scalar:
-    copies = [mix(batch.x, context.generator) for _ in range(2)]
+    copies = [mix(batch.x, context.each) for _ in range(2)]
     views = net(torch.cat([batch.x, *copies])).chunk(3)  # one pass: batch norm sees all three
     return cross_entropy(views[0], batch.y) + consistency * divergence(*views)
 

@@ -28,9 +28,9 @@ def autoaugment(*, cutout: float = 0.0) -> Method:
 
 
 def varied_risk(net: nn.Module, batch: Batch, context: Context, *, cutout: float) -> Scalar:
-    x = varied(batch.x, context.generator)
+    x = varied(batch.x, context.each)
     if cutout:
-        x = hide(x, context.generator, cutout)
+        x = hide(x, context.each, cutout)
     return risk(net, batch._replace(x=x), context)
 
 

@@ -42,7 +42,7 @@ def augmented(method: Method, augment: Augment) -> Method:
     """The same method, whose loss sees every batch through ``augment``; the pool stays as it is."""
 
     def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
-        return method.loss(net, batch._replace(x=augment(batch.x, context.generator)), context)
+        return method.loss(net, batch._replace(x=augment(batch.x, context.each)), context)
 
     # a loss that wants a batch of every domain says so by its type, and goes on saying so
     return replace(method, loss=EachDomain(loss) if isinstance(method.loss, EachDomain) else loss)

@@ -33,7 +33,7 @@ def pasted_risk(
     if float(uniform(batch.x, 1, generator=generator)) >= probability:
         return risk(net, batch, context)
     x, (h, w) = batch.x.clone(), batch.x.shape[2:]
-    share, partner = beta(alpha, generator), shuffle(x, generator)
+    share, partner = beta(alpha, generator), shuffle(x, context.each)
     row, column = (int(whole(k, batch.y, 1, generator=generator)) for k in (h, w))
     rows, columns = hole(row, h, share), hole(column, w, share)
     x[:, :, rows, columns] = batch.x[partner][:, :, rows, columns]

@@ -23,7 +23,7 @@ def cutout(*, side: float = 0.5) -> Method:
 
 
 def hidden_risk(net: nn.Module, batch: Batch, context: Context, *, side: float) -> Scalar:
-    return risk(net, batch._replace(x=hide(batch.x, context.generator, side)), context)
+    return risk(net, batch._replace(x=hide(batch.x, context.each, side)), context)
 
 
 def hide(x: Images, generator: torch.Generator, side: float) -> Images:

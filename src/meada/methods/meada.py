@@ -93,17 +93,18 @@ def harden(
 ) -> None:
     """Append to the pool a harder copy of each parent, block by block."""
     chosen = parents(pool)
-    growth = pool.grow(chosen, origin=f"seed {context.seed}, step {context.step}")
+    origin = f"seed {context.seed}, step {context.step}"
+    growth = pool.grow(chosen, origin, context.world)
     device = next(net.parameters()).device
     climb = ascent(net, pool.images(chosen[:1]).to(device), context)
-    for index in chosen.split(block)[growth.done // block :]:
-        batch = pool.batch(index)
+    for places in growth.pieces(block):
+        batch = pool.batch(chosen[places])
         try:
             harder = climb(net, batch.x.to(device), batch.y.to(device))
         except NonFiniteError as error:
             raise NonFiniteError(f"round {context.round + 1}, {error}") from None
-        growth.write(harder)
-        context.tell(growth.done, len(chosen))
+        growth.write(harder, at=int(places[0]))
+        context.tell(growth.reckoned, len(chosen))
     growth.close()
 
 

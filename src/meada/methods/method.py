@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.optim import Optimizer
 
+from meada.distributed import World
 from meada.pool import Pool
 from meada.types import Batch, Scalar
 
@@ -28,16 +29,27 @@ class Context:
     """What a method may need and must not reach for globally."""
 
     generator: torch.Generator = field(default_factory=torch.Generator)  # of this step or round
+    own: torch.Generator | None = None  # of this process; nothing: the same one
     seed: int = 0
     step: int = 0  # minimisation steps done
     total_steps: int = 1
     batch_index: int = 0  # of this batch in its pass over the pool
     batches: int = 1  # in this pass
     pool_size: int = 0
+    domains: tuple[int, ...] = ()  # numbers that the pool's source domains go by, in order
     round: int = 0  # maximisation rounds done
     embedding: str | None = None  # the submodule whose output is z
     parts: Parts = field(default_factory=Parts)
     tell: Callable[[int, int], None] = lambda done, total: None  # progress of a round
+    world: World = World()  # the processes that share the work
+
+    @property
+    def each(self) -> torch.Generator:
+        """For what is drawn sample by sample; ``generator`` is for what a step draws once.
+
+        Processes that share a batch draw the same from ``generator``, each its own from this one.
+        """
+        return self.own or self.generator
 
 
 Loss = Callable[[nn.Module, Batch, Context], Scalar]

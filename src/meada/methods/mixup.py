@@ -22,7 +22,7 @@ def mixup(*, alpha: float = 1.0) -> Method:
 
 
 def mixed_risk(net: nn.Module, batch: Batch, context: Context, *, alpha: float) -> Scalar:
-    share, partner = beta(alpha, context.generator), shuffle(batch.x, context.generator)
+    share, partner = beta(alpha, context.generator), shuffle(batch.x, context.each)
     x = share * batch.x + (1 - share) * batch.x[partner]
     return shared_risk(net(x), batch.y, batch.y[partner], share)
 

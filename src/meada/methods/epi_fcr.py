@@ -1,0 +1,87 @@
+"""Epi-FCR (Li et al., 2019): features and read-out each learn to work with a partner from abroad.
+
+F and C are the network's features and read-out; F_i, C_i are those of a network that knows domain i
+alone. In each episode, on images of another domain j: F must serve the foreign C_i, C must serve
+the foreign F_i, and F must serve a random read-out. The foreign half is frozen.
+"""
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from meada.errors import MeadaError
+from meada.methods.domains import at_least_two, members, shuffled, summed
+from meada.methods.each_domain import EachDomain
+from meada.methods.method import Context, Method, Parts
+from meada.methods.readout import afresh, check_splits, features, frozen, readout
+from meada.networks.classifier import watching
+from meada.networks.rest import at_rest
+from meada.optimise import Descent
+from meada.types import Batch, Embedding, Images, Scalar
+
+
+def epi_fcr(
+    *,
+    lambda_f: float = 2.0,
+    lambda_c: float = 0.05,
+    lambda_r: float = 0.1,
+    warm_up: float = 1 / 6,
+    lr: float = 1e-3,
+    momentum: float = 0.9,
+    weight_decay: float = 1e-4,
+) -> Method:
+    """Episodic training of features, read-out, and features with a random read-out.
+
+    Args:
+        lambda_f: weight of F with a foreign read-out.
+        lambda_c: weight of C with foreign features.
+        lambda_r: weight of F with the random read-out.
+        warm_up: share of the steps before the first episode.
+        lr, momentum, weight_decay: of the SGD of the networks of one domain.
+    """
+    if min(lambda_f, lambda_c, lambda_r) < 0 or not 0 <= warm_up <= 1 or lr <= 0:
+        raise MeadaError(
+            f"epi-fcr: lambda_f={lambda_f}, lambda_c={lambda_c}, "
+            f"lambda_r={lambda_r}, warm_up={warm_up}, lr={lr}: weights from 0 "
+            "up, a share from 0 to 1 and a rate above 0 are needed"
+        )
+    descent = Descent(name="sgd", lr=lr, momentum=momentum, weight_decay=weight_decay)
+
+    def build(net: nn.Module, example: Batch, context: Context) -> Parts:
+        at_least_two(len(context.domains), "epi-fcr")
+        check_splits(net, example.x)
+        trunks = nn.ModuleList(features(net) for _ in context.domains)
+        heads = nn.ModuleList(afresh(readout(net)) for _ in context.domains)
+        stranger = afresh(readout(net)).requires_grad_(False)
+        return Parts(
+            nn.ModuleDict({"features": trunks, "readouts": heads, "random": stranger}),
+            {"domains": descent.build([*trunks.parameters(), *heads.parameters()])},
+        )
+
+    def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
+        modules = context.parts.modules
+        trunks, heads, stranger = modules["features"], modules["readouts"], modules["random"]
+        assert isinstance(trunks, nn.ModuleList) and isinstance(heads, nn.ModuleList)
+        x, y, places = batch.x, batch.y, members(batch, "epi-fcr", len(heads))
+        with watching(net) as forward:
+            logits, z = forward(x)
+        value = summed(cross_entropy(logits, y, reduction="none"), places)
+        for f_d, c_d, own in zip(trunks, heads, places, strict=True):
+            value = value + cross_entropy(c_d(f_d(x[own])), y[own])
+        if context.step < int(warm_up * context.total_steps):
+            return value
+        i, j = shuffled(len(heads), context.generator)[:2]
+        abroad = places[j]  # images of domain j meet the halves of network i
+        with_c_i = cross_entropy(frozen(heads[i], z[abroad]), y[abroad])
+        with_f_i = cross_entropy(readout(net)(at_rest_features(trunks[i], x[abroad])), y[abroad])
+        with_c_r = summed(cross_entropy(frozen(stranger, z), y, reduction="none"), places)
+        return value + lambda_f * with_c_i + lambda_c * with_f_i + lambda_r * with_c_r
+
+    return Method(loss=EachDomain(loss), build=build)
+
+
+def at_rest_features(trunk: nn.Module, x: Images) -> Embedding:
+    """z of a network that neither learns nor moves its statistics by it."""
+    with torch.no_grad(), at_rest(trunk):
+        z: Embedding = trunk(x)
+    return z

@@ -1,0 +1,87 @@
+"""Fusion (Mancini et al., 2018): a read-out for each source, mixed by which source it looks like.
+
+The logits are sum_i w_i(x) z_i(x), z_i the i-th source's read-out of shared features and w(x) a
+guess at the image's domain; what teaches the guess stops before the features.
+"""
+
+from copy import deepcopy
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from meada.errors import MeadaError
+from meada.methods.domains import members, numbered
+from meada.methods.each_domain import EachDomain
+from meada.methods.method import Context, Method
+from meada.methods.par import looking
+from meada.methods.readout import readout, with_readout
+from meada.streams import stream
+from meada.types import Batch, Embedding, Logits, Scalar
+
+Weights = Float[Tensor, "B S"]  # of S sources, one row an image
+
+
+def fusion(*, domains: int = 3, weight: float = 1.0, uniform: float = 0.25) -> Method:
+    """Source-specific read-outs, fused.
+
+    Args:
+        domains: how many sources the data has: as many read-outs are made.
+        weight: of the domain branch's own cross-entropy.
+        uniform: share of the mixing weights that is the same for all read-outs, the paper's alpha.
+    """
+    if domains < 2 or weight < 0 or not 0 <= uniform <= 1:
+        raise MeadaError(
+            f"fusion: domains={domains}, weight={weight}, uniform={uniform}: two domains or more, "
+            "a weight from 0 up and a share from 0 to 1 are needed"
+        )
+
+    def adapt(net: nn.Module) -> nn.Module:
+        net = deepcopy(net)
+        return with_readout(net, Mixture(readout(net), domains, uniform))
+
+    def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
+        domain = numbered(members(batch, "fusion", domains))
+        with looking(net, domain_branch(net)) as seen:
+            logits = net(batch.x)
+        return cross_entropy(logits, batch.y) + weight * cross_entropy(seen[-1], domain)
+
+    return Method(loss=EachDomain(loss), adapt=adapt)
+
+
+class Mixture(nn.Module):
+    """In place of a read-out: one for each source, all like it at first, and a guess at domains."""
+
+    def __init__(self, layer: nn.Linear, domains: int, uniform: float) -> None:
+        super().__init__()
+        self.uniform = uniform
+        branch = nn.Linear(layer.in_features, domains)
+        # hardly a guess at first, and the same whatever has been drawn before
+        nn.init.normal_(branch.weight, std=1e-3, generator=stream(0, "fusion"))
+        nn.init.zeros_(branch.bias)
+        self.domain = branch.to(layer.weight)
+        self.heads = nn.ModuleList(deepcopy(layer) for _ in range(domains))
+
+    def weights(self, z: Embedding) -> Weights:
+        r""":math:`w = (1 - \alpha)\,\mathrm{softmax}(d(z)) + \alpha / S`.
+
+        No gradient goes back to the features in training; in eval mode it is the true one, for the
+        ascent on x.
+        """
+        p = self.domain(z.detach() if self.training else z).softmax(-1)
+        return (1 - self.uniform) * p + self.uniform / p.shape[1]
+
+    def forward(self, z: Embedding) -> Logits:
+        w = self.weights(z)
+        # after the domain branch: the input of the last nn.Linear reached is z, with its gradient
+        each = torch.stack([head(z) for head in self.heads], dim=1)
+        return (w[..., None] * each).sum(1)
+
+
+def domain_branch(net: nn.Module) -> str:
+    """Where the adapted network guesses at domains."""
+    for name, module in net.named_modules():
+        if isinstance(module, Mixture):
+            return f"{name}.domain"
+    raise MeadaError('fusion trains a network of its own: METHODS["fusion"]().adapt(net) makes it')

@@ -1,0 +1,64 @@
+"""MLDG (Li et al., 2018): a step on some domains that is also good for a domain it did not see.
+
+One source domain at random plays the unseen one. F is the risk on the others, G the risk on it
+after a step down F: the network descends F(theta) + beta G(theta - alpha grad F(theta)).
+"""
+
+from functools import partial
+from typing import Literal
+
+import torch
+from torch import nn
+from torch.func import functional_call
+from torch.nn.functional import cross_entropy
+
+from meada.errors import MeadaError
+from meada.methods.domains import Places, members, shuffled, summed
+from meada.methods.each_domain import EachDomain
+from meada.methods.method import Context, Method
+from meada.types import Batch, Scalar
+
+Order = Literal["second", "first"]
+
+
+def mldg(*, alpha: float = 1e-3, beta: float = 1.0, order: Order = "second") -> Method:
+    """Meta-learning domain generalisation.
+
+    Args:
+        alpha: length of the step that G is measured after.
+        beta: weight of G.
+        order: ``second`` differentiates through that step; ``first`` takes grad F as a constant.
+    """
+    if alpha < 0 or beta < 0 or order not in ("second", "first"):
+        raise MeadaError(
+            f"mldg: alpha={alpha}, beta={beta}, order='{order}': numbers from 0 up and 'second' "
+            "or 'first' are needed"
+        )
+    return Method(loss=EachDomain(partial(meta_risk, alpha=alpha, beta=beta, order=order)))
+
+
+def meta_risk(
+    net: nn.Module, batch: Batch, context: Context, *, alpha: float, beta: float, order: Order
+) -> Scalar:
+    r""":math:`F(\theta) + \beta\, G(\theta - \alpha \nabla F(\theta))`."""
+    places = members(batch, "mldg")
+    unseen, *seen = (places[k] for k in shuffled(len(places), context.generator))
+    theta = {name: weight for name, weight in net.named_parameters() if weight.requires_grad}
+    f = risk_of(net, theta, batch, seen)
+    grad_f = torch.autograd.grad(
+        f,
+        list(theta.values()),
+        create_graph=order == "second",
+        retain_graph=True,
+        materialize_grads=True,
+    )
+    after = {k: w - alpha * g for (k, w), g in zip(theta.items(), grad_f, strict=True)}
+    return f + beta * risk_of(net, after, batch, [unseen])
+
+
+def risk_of(net: nn.Module, theta: dict[str, torch.Tensor], batch: Batch, places: Places) -> Scalar:
+    """The risks of some domains, added up, with ``theta`` for the network's weights."""
+    x, y = batch.x[torch.cat(places)], batch.y[torch.cat(places)]
+    ce = cross_entropy(functional_call(net, theta, (x,)), y, reduction="none")
+    sizes = [len(of_one) for of_one in places]
+    return summed(ce, list(torch.arange(len(y), device=y.device).split(sizes)))
