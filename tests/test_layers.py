@@ -7,18 +7,20 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "src" / "meada"
 LAYERS = [  # a module may import from its own layer and those before it
-    ["version", "errors", "types", "files", "streams", "clock", "settings"],
+    ["version", "errors", "types", "files", "streams", "clock", "settings", "allocator"],
+    ["distributed"],
     ["entropy", "transport", "theory", "environment", "device", "family"],
     ["objective", "networks"],
     ["storage", "units", "maximise"],
     ["pool", "optimise", "datasets", "corruptions"],
     ["methods"],
+    ["parallel"],
     ["minimise"],
     ["algorithm", "evaluation"],
     ["checkpoint", "recipe", "fitting"],
     ["folder"],
     ["journal", "run"],
-    ["reports", "bench", "reproduce"],
+    ["reports", "bench", "reproduce", "deploy", "robustify"],
     ["cli"],
     ["__main__", "__init__"],
 ]

@@ -127,6 +127,20 @@ def finished(tmp_path, single):
     return recipe, tmp_path / "run", run(recipe, tmp_path / "run")
 
 
+def test_a_method_that_grows_nothing_is_resumed_after_a_round(tmp_path, single):
+    recipe = load_recipe(str(write_recipe(tmp_path, method="erm", settings="")))
+    whole = run(recipe, tmp_path / "whole")
+
+    def stop(phase: str, done: int, total: int) -> None:
+        if "minimise" in phase and done == 14:  # two rounds are over
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(recipe, tmp_path / "cut", tell=stop)
+    assert run(recipe, tmp_path / "cut", resume=True)["results"] == whole["results"]
+    assert equal(weights(tmp_path / "whole"), weights(tmp_path / "cut"))
+
+
 def test_a_record_holds_what_was_promised(finished):
     recipe, out, record = finished
     wanted = "meada recipe method network seed environment rounds seconds steps results"

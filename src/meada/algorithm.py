@@ -8,11 +8,13 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from meada.distributed import World
 from meada.errors import MeadaError
 from meada.methods.method import Context, Method
 from meada.minimise import Training, minimise, moved
 from meada.networks.classifier import check_fits
 from meada.optimise import Descent
+from meada.parallel import Together
 from meada.pool import Pool
 from meada.settings import Settings
 from meada.streams import key, stream
@@ -79,7 +81,11 @@ def begin(
 ) -> Training:
     """Step 0: the network, its optimiser, and whatever the method brings of its own."""
     context = Context(
-        seed=seed, generator=stream(seed, "parts"), embedding=embedding, pool_size=len(pool)
+        seed=seed,
+        generator=stream(seed, "parts"),
+        embedding=embedding,
+        pool_size=len(pool),
+        domains=tuple(pool.domains.unique().tolist()),
     )
     with torch.random.fork_rng():
         torch.manual_seed(key(seed, "parts"))
@@ -99,18 +105,28 @@ def train(
     seed: int = 0,
     embedding: str | None = None,
     watch: Watch | None = None,
+    world: World | None = None,
 ) -> None:
-    """From wherever ``training`` stands to the end of the plan."""
-    watch = watch or Watch()
+    """From wherever ``training`` stands to the end of the plan; several processes share it out."""
+    watch, world = watch or Watch(), world or World()
     ends, total = plan.in_steps(len(pool.blocks[0].labels), method.growth)
     context = Context(
-        seed=seed, total_steps=total, embedding=embedding, parts=training.parts, tell=watch.climbed
+        seed=seed,
+        total_steps=total,
+        embedding=embedding,
+        domains=tuple(pool.domains.unique().tolist()),
+        parts=training.parts,
+        tell=watch.climbed,
+        world=world,
     )
+    many = world.size > 1
+    together = Together(training.net, training.parts, method.loss, world) if many else None
 
     def fit(until: int) -> None:
         for loss in minimise(
-            training, pool, method.loss, descent, context, until=until, batch_size=plan.batch_size
-        ):
+            training, pool, method.loss, descent, context,
+            together=together, augment=method.augment, until=until, batch_size=plan.batch_size,
+        ):  # fmt: skip
             watch.stepped(training, loss)
 
     with torch.random.fork_rng():  # the caller's own stream is left alone

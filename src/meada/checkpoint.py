@@ -34,9 +34,12 @@ def save_checkpoint(path: Path, training: Training, extras: dict[str, Any]) -> N
     write_bytes(path, buffer.getvalue())
 
 
-def load_checkpoint(path: Path, training: Training) -> dict[str, Any]:
-    """Put ``training`` where the checkpoint left off; gives back its extras."""
-    state = _read(path)
+def load_checkpoint(path: Path, training: Training, held: bytes | None = None) -> dict[str, Any]:
+    """Put ``training`` where the checkpoint left off; gives back its extras.
+
+    ``held`` is what the file has, where another process has read it.
+    """
+    state = _read(path, held)
     try:
         training.net.load_state_dict(state["network"])
         training.optimiser.load_state_dict(state["optimiser"])
@@ -82,10 +85,11 @@ def load_weights_into(net: nn.Module, path: Path) -> None:
         raise MeadaError(f"{path} does not fit the network: {what}") from None
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, held: bytes | None) -> dict[str, Any]:
     """No pickle from outside: only tensors and plain containers are admitted."""
     try:
-        state = torch.load(path, weights_only=True, map_location="cpu")
+        source = path if held is None else BytesIO(held)
+        state = torch.load(source, weights_only=True, map_location="cpu")
     except Exception as error:  # torch raises many kinds for a damaged file
         what = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise MeadaError(f"{path} is damaged or no checkpoint of meada ({what[:120]})") from None

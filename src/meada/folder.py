@@ -2,12 +2,15 @@
 
 import fcntl
 import json
+import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from meada.distributed import World
 from meada.errors import MeadaError
 from meada.files import write_text
 from meada.recipe import Recipe, from_toml, to_toml
@@ -42,6 +45,14 @@ class RunFolder:
         return self.path / "gallery.safetensors"
 
     @property
+    def predictions(self) -> Path:
+        return self.path / "predictions.safetensors"
+
+    @property
+    def attack(self) -> Path:
+        return self.path / "attack.json"
+
+    @property
     def pool(self) -> Path:
         return self.path / "pool"
 
@@ -63,7 +74,8 @@ class RunFolder:
             )
         if self.path.exists() and not self.path.is_dir():
             raise MeadaError(f"{self.path} is a file: --out needs a folder")
-        if self.path.exists() and any(p.name != ".lock" for p in self.path.iterdir()):
+        own = (".lock", ".processes")
+        if self.path.exists() and any(p.name not in own for p in self.path.iterdir()):
             raise MeadaError(f"{self.path} is not empty and holds no run: --out needs a new folder")
         write_text(self.recipe, to_toml(recipe))
 
@@ -91,6 +103,24 @@ class RunFolder:
             except BlockingIOError:
                 raise MeadaError(f"{self.path}: another process is training there") from None
             yield
+
+    def shared(self, world: World) -> bool:
+        """Whether every process sees the first one's folder, as on a common file system."""
+        if world.size == 1:
+            return True
+        token = self.path / ".processes"
+        self.path.mkdir(parents=True, exist_ok=True)
+        if world.first:
+            write_text(token, secrets.token_hex())
+        world.barrier()
+        for _ in range(20):  # a network file system may be a second or two behind
+            if token.exists():
+                break
+            time.sleep(0.1)
+        shared = world.sees(token.read_bytes() if token.exists() else None)
+        if world.first:
+            token.unlink()
+        return shared
 
     def write_log(self, line: dict[str, Any]) -> None:
         with open(self.log, "a", encoding="utf-8") as file:

@@ -13,8 +13,10 @@ from meada.algorithm import Watch
 from meada.checkpoint import save_checkpoint, save_weights
 from meada.clock import Clock
 from meada.datasets import Task
+from meada.distributed import World
 from meada.evaluation.candidates import Candidates
 from meada.evaluation.rounds import diagnose, looked_at
+from meada.evaluation.score import predict
 from meada.evaluation.selection import Chosen
 from meada.evaluation.spectrum import in_bands, spectra
 from meada.files import write_bytes
@@ -36,12 +38,15 @@ class Journal:
         tell: Callable[[str, int, int], None],
         *,
         total: int,
+        world: World | None = None,
     ) -> None:
         self.recipe, self.folder, self.tell, self.total = recipe, folder, tell, total
+        self.world = world or World()  # of several processes the first alone writes
         sizes = recipe.evaluation
         self.candidates = Candidates(task, subset=sizes.subset, crafted_size=sizes.crafted)
         self.chosen, self.clock = Chosen(), Clock()
         self.rounds: list[dict[str, Any]] = []
+        self.blocks = 0  # that the pool has grown by: none where a method grows nothing
         self._pictures: dict[str, Tensor] = {}
         self._losses: list[Tensor] = []
         self._saved = time.monotonic()
@@ -66,7 +71,9 @@ class Journal:
         self.tell(self._phase(self._round, "maximise"), done, total)
 
     def grown(self, training: Training, pool: Pool) -> None:
-        seconds = self.clock.switch("evaluate")
+        if not self.world.first:
+            return
+        seconds, self.blocks = self.clock.switch("evaluate"), pool.rounds
         line: dict[str, Any] = {"round": training.round, "pool": len(pool)}
         if pool.rounds:  # a method that grows nothing has nothing to tell
             line |= diagnose(
@@ -76,7 +83,7 @@ class Journal:
             )  # fmt: skip
             moved, there = spectra(pool, looked_at(pool))
             line["spectrum"] = in_bands(moved, there)
-            self._keep_pictures(training.round, pool, {"spectrum": moved})
+            self._keep_pictures(training, pool, {"spectrum": moved})
             for warning in line["warnings"]:
                 print(f"meada: {warning}", file=sys.stderr, flush=True)
         self.rounds.append({**line, "seconds": seconds})
@@ -86,11 +93,14 @@ class Journal:
 
     def save(self, training: Training) -> None:
         """Everything that a resumed run needs, replaced in one stroke."""
+        if not self.world.first:
+            return
         self.clock.switch("minimise")
         save_checkpoint(self.folder.checkpoint, training, {
             "chosen": self.chosen.state(),
             "seconds": self.clock.seconds,
             "rounds": self.rounds,
+            "blocks": self.blocks,
             "losses": [float(loss) for loss in self._losses],
         })  # fmt: skip
         wanted = {self.folder.candidate(step) for step in self.chosen.steps.values()}
@@ -102,7 +112,7 @@ class Journal:
     def restore(self, extras: dict[str, Any]) -> None:
         self.chosen = Chosen(**extras["chosen"])
         self.clock = Clock(extras["seconds"])
-        self.rounds = extras["rounds"]
+        self.rounds, self.blocks = extras["rounds"], extras["blocks"]
         self._losses = [torch.tensor(loss) for loss in extras["losses"]]
         if self.folder.gallery.exists():
             self._pictures = load_file(self.folder.gallery)
@@ -112,13 +122,14 @@ class Journal:
         refuse_non_finite(loss, training.step)
         self._losses.clear()
         with self.clock.during("evaluate"):
-            scores = self.candidates.scores(training.net)
-            if self.chosen.consider(training.step, scores):
+            scores = self.candidates.scores(training.net, self.world)
+            if self.chosen.consider(training.step, scores) and self.world.first:
                 save_weights(self.folder.candidate(training.step), training.net)
-        self.folder.write_log({"step": training.step, "loss": loss, "scores": scores})
+        if self.world.first:
+            self.folder.write_log({"step": training.step, "loss": loss, "scores": scores})
 
-    def _keep_pictures(self, number: int, pool: Pool, more: dict[str, Tensor]) -> None:
-        """A few pairs of every round, spread over the block."""
+    def _keep_pictures(self, training: Training, pool: Pool, more: dict[str, Tensor]) -> None:
+        """A few pairs of every round, spread over the block, and what they are taken for."""
         born = pool.blocks[-1]
         start, size = len(pool) - len(born.labels), pool.images(torch.tensor([0])).numel()
 
@@ -136,7 +147,9 @@ class Journal:
             "judged_label": born.labels[judged],
             **more,
         }
-        self._pictures |= {f"round-{number}.{name}": value for name, value in kept.items()}
+        for name in ("source", "adversarial"):
+            kept[f"{name}_guess"] = predict(training.net, kept[name]).argmax(-1)
+        self._pictures |= {f"round-{training.round}.{name}": v for name, v in kept.items()}
         write_bytes(self.folder.gallery, save(self._pictures))
 
     def _phase(self, round_: int, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -9,8 +10,9 @@ from torch.optim import Optimizer
 
 from meada.errors import NonFiniteError
 from meada.methods.each_domain import EachDomain
-from meada.methods.method import Context, Loss, Parts
+from meada.methods.method import Augment, Context, Loss, Parts
 from meada.optimise import Descent
+from meada.parallel import Together
 from meada.pool import Pool
 from meada.streams import key, stream
 from meada.types import Batch, Labels
@@ -44,47 +46,61 @@ def minimise(
     descent: Descent,
     context: Context,
     *,
+    together: Together | None = None,
+    augment: Augment | None = None,
     until: int,
     batch_size: int,
 ) -> Iterator[Tensor]:
     """Descend until ``training.step`` is ``until``; yields the loss after each step.
 
     Every random number is keyed by seed and step, so a resumed run draws what it would have drawn.
+    Processes that go ``together`` draw the same batches, and each takes its share of them.
     """
-    net = training.net
+    net, world = training.net, context.world
+    own = (world.rank,) if world.size > 1 else ()
     each = isinstance(loss, EachDomain)
     draw, batches = draws_of_each_domain if each else draws, page(pool, batch_size, each=each)
     for index in draw(training, pool, context.seed, until=until, batch_size=batch_size):
         net.train()
-        torch.manual_seed(key(context.seed, "network", training.step))  # dropout and its like
+        torch.manual_seed(key(context.seed, "network", training.step, *own))  # dropout, its like
+        index, weight = world.share(index, len(index) // batch_size if each else 1)
         here = replace(
             context,
             generator=stream(context.seed, "loss", training.step),
+            own=stream(context.seed, "loss", training.step, *own) if own else None,
             step=training.step,
             batch_index=training.position,
             batches=batches,
             pool_size=len(pool),
             round=training.round,
         )
-        value = descend(training, loss, moved(pool.batch(index), net), here, descent)
+        view = partial(augment, generator=here.own or here.generator) if augment else None
+        batch = moved(pool.batch(index, view), net)
+        value = descend(training, loss, batch, here, descent, together, weight)
         training.step += 1
         training.position += 1
         yield value
 
 
 def descend(
-    training: Training, loss: Loss, batch: Batch, context: Context, descent: Descent
+    training: Training,
+    loss: Loss,
+    batch: Batch,
+    context: Context,
+    descent: Descent,
+    together: Together | None = None,
+    weight: float = 1.0,
 ) -> Tensor:
     """One step of every optimiser on one loss."""
     for group in training.optimiser.param_groups:
         group["lr"] = descent.rate(context.step, context.total_steps)
     for optimiser in training.optimisers:
         optimiser.zero_grad()
-    value = loss(training.net, batch, context)
+    value = together(batch, context, weight) if together else loss(training.net, batch, context)
     value.backward()
     for optimiser in training.optimisers:
         optimiser.step()
-    return value.detach()
+    return together.agree(value.detach()) if together else value.detach()
 
 
 def draws(

@@ -1,6 +1,7 @@
 """The growing training set D: the source, then one block of harder samples a round."""
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
@@ -11,9 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from meada.distributed import World
 from meada.errors import MeadaError
 from meada.files import write_bytes
-from meada.storage import BlockFile, DiskImages, read_block
+from meada.storage import BlockFile, DiskImages, exchange, read_block
 from meada.types import Batch, Images, Labels
 
 Store = Literal["float32", "uint8"]
@@ -81,18 +83,31 @@ class Pool:
     def sources(self) -> Labels:
         return torch.cat([block.sources for block in self.blocks])
 
-    def batch(self, index: Labels) -> Batch:
-        """The samples at ``index``, images as floats in [0, 1]."""
-        return Batch(self.images(index), self.labels[index], self.domains[index])
+    def batch(self, index: Labels, view: Callable[[Tensor], Tensor] | None = None) -> Batch:
+        """The samples at ``index``, images as floats in [0, 1].
+
+        ``view`` is given the images as they are held: what only moves pixels is four times as quick
+        in 8 bits.
+        """
+        images = self.images(index) if view is None else as_float(view(self.held(index)))
+        return Batch(images, self.labels[index], self.domains[index])
 
     def images(self, index: Labels) -> Images:
-        shape = self.blocks[0].images.shape[1:]
-        out = torch.empty(len(index), *shape, dtype=torch.get_default_dtype())
+        return as_float(self.held(index))
+
+    def held(self, index: Labels) -> Tensor:
+        """The images at ``index`` in 8 bits if every block is in 8 bits, else as floats."""
+        if len(self.blocks) == 1:
+            return _rows(self.blocks[0].images, index)
+        bytes_ = all(block.images.dtype == torch.uint8 for block in self.blocks)
+        dtype = torch.uint8 if bytes_ else torch.get_default_dtype()
+        out = torch.empty(len(index), *self.blocks[0].images.shape[1:], dtype=dtype)
         start = 0
         for block in self.blocks:
-            here = (index >= start) & (index < start + len(block.labels))
-            if here.any():
-                out[here] = as_float(block.images[index[here] - start])
+            here = ((index >= start) & (index < start + len(block.labels))).nonzero().flatten()
+            if len(here):
+                some = _rows(block.images, index[here] - start)
+                out.numpy()[here.numpy()] = (some if bytes_ else as_float(some)).numpy()
             start += len(block.labels)
         return out
 
@@ -102,13 +117,14 @@ class Pool:
         growth.write(images[growth.done :])
         growth.close()
 
-    def grow(self, parents: Labels, origin: str = "") -> "Growth":
+    def grow(self, parents: Labels, origin: str = "", world: World | None = None) -> "Growth":
         """Begin a block with one child for each of ``parents``; see :class:`Growth`.
 
         ``origin`` says what the children are made with: a block that an earlier process left
-        unfinished is carried on only if its origin is the same.
+        unfinished is carried on only if its origin is the same. Several processes in a ``world``
+        write the block together.
         """
-        return Growth(self, parents, origin)
+        return Growth(self, parents, origin, world or World())
 
     def adopt(self, rounds: int) -> None:
         """Take back the first ``rounds`` blocks that an earlier process finished in ``folder``."""
@@ -143,34 +159,63 @@ class Pool:
 
 
 class Growth:
-    """A block being born: written in order, piece by piece, and then part of the pool.
+    """A block being born: written piece by piece, and then part of the pool.
 
     ``done`` samples are there already when an earlier process was killed in the middle.
     """
 
-    def __init__(self, pool: Pool, parents: Labels, origin: str) -> None:
-        self.pool, self.parents = pool, parents
+    def __init__(self, pool: Pool, parents: Labels, origin: str, world: World) -> None:
+        self.pool, self.parents, self.world = pool, parents, world
         shape = (len(parents), *pool.blocks[0].images.shape[1:])
         size = torch.Size(shape).numel() * pool.dtype.itemsize
         self._spills = pool._spills(size)
         self._file: BlockFile | None = None
+        if world.size > 1 and pool.folder is None:
+            raise ValueError("a pool without a folder belongs to one process")
         if pool.folder is not None or self._spills:
             path = block_path(pool._home(), pool.rounds + 1)
-            self._file = BlockFile(path, shape, pool.dtype, origin)
-            _save_array(path.with_suffix(".parents.npy"), parents)
+            self._file = BlockFile(path, shape, pool.dtype, origin, world)
+            if world.leads:
+                _save_array(path.with_suffix(".parents.npy"), parents)
         self._images = None if self._file else torch.empty(shape, dtype=pool.dtype)
-        self.done = self._file.done if self._file else 0
+        self.there = self._file.there.clone() if self._file else torch.zeros(shape[0]).byte()
+        self._before = self.done
 
-    def write(self, images: Images) -> None:
-        held = as_stored(images, self.pool.dtype)
+    @property
+    def done(self) -> int:
+        """Samples that are there, as far as this process knows."""
+        return int(self.there.sum())
+
+    @property
+    def reckoned(self) -> int:
+        """The same, if the other processes are as fast as this one."""
+        own = self.done - self._before
+        return min(self._before + own * self.world.size, len(self.parents))
+
+    def pieces(self, size: int) -> list[Labels]:
+        """Places of the samples that are still to be made, in blocks of ``size`` that lie fixed.
+
+        Of several processes each has its share of them, whole blocks next to each other.
+        """
+        blocks = torch.arange(len(self.parents)).split(size)
+        self._missing = [places for places in blocks if not self.there[places].all()]
+        return list(self.world.mine(self._missing))
+
+    def write(self, images: Images, at: int | None = None) -> None:
+        """In the place ``at``, or after all that is there where they are written in order."""
+        at, held = self.done if at is None else at, as_stored(images, self.pool.dtype)
         if self._file:
-            self._file.write(held)
+            self._file.write(held, at)
         else:
             assert self._images is not None
-            self._images[self.done : self.done + len(held)] = held.cpu()
-        self.done += len(held)
+            self._images[at : at + len(held)] = held.cpu()
+        self.there[at : at + len(held)] = 1
 
     def close(self) -> None:
+        if self.world.size > 1:
+            assert self._file is not None
+            exchange(self._file, self._missing, self.world)
+            self.there = self._file.there
         if self.done != len(self.parents):
             raise ValueError(f"{self.done} of {len(self.parents)} samples were written")
         if self._file:
@@ -184,10 +229,15 @@ def block_path(folder: Path, number: int) -> Path:
     return folder / f"round-{number}.npy"
 
 
+def _rows(images: Tensor | DiskImages, index: Labels) -> Tensor:
+    """Whole images are copied at once: twenty times as quick as indexing them."""
+    return images.index_select(0, index) if isinstance(images, Tensor) else images[index]
+
+
 def as_float(images: Tensor) -> Images:
     """Floats in [0, 1] of the default precision, from whatever a block holds."""
     if images.dtype == torch.uint8:
-        return images.to(torch.get_default_dtype()).div_(255)
+        return torch.div(images, 255)  # converts and divides in one pass
     return images.to(torch.get_default_dtype())
 
 

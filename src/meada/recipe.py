@@ -85,6 +85,7 @@ class Recipe(Settings):
     embedding: str = ""  # the submodule whose output is z; empty: the input of the last Linear
     device: Device = "auto"
     precision: Precision = "fp32"
+    sync_batch_norm: bool = False  # over the batches of all processes (GPUs), not each one's share
     checkpoint_seconds: float = Field(60.0, ge=0)
     scaled: float = Field(1.0, gt=0, le=1)  # what part of its data, epochs and rounds is left
 
@@ -115,6 +116,18 @@ def load_recipe(name: str, changes: list[str] | None = None, **values: Any) -> R
     table |= values
     scale = table.pop("scale", 1)
     return shrunk(resolve(table), scale)
+
+
+def load_table(changes: list[str]) -> dict[str, Any]:
+    """``a.b=c`` changes as a table of their own.
+
+    >>> load_table(["plan.rounds=2", "network.name=lenet"])
+    {'plan': {'rounds': 2}, 'network': {'name': 'lenet'}}
+    """
+    table: dict[str, Any] = {}
+    for change in changes:
+        _set(table, change)
+    return table
 
 
 def shrunk(recipe: Recipe, scale: Any) -> Recipe:
@@ -243,9 +256,12 @@ def _section(section: str, settings: type[Settings], table: Any) -> Settings:
 def _model(function: Callable[..., Any], more: Mapping[str, Any]) -> type[BaseModel]:
     """The function's own signature, and what may stand beside it, as a table of settings."""
     fields: dict[str, Any] = {
-        name: (p.annotation, ... if p.default is inspect.Parameter.empty else p.default)
+        name: (
+            Any if p.annotation is inspect.Parameter.empty else p.annotation,
+            ... if p.default is inspect.Parameter.empty else p.default,
+        )
         for name, p in inspect.signature(function, eval_str=True).parameters.items()
-        if p.kind is not inspect.Parameter.VAR_KEYWORD
+        if p.kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
         and name != "num_classes"  # a network's comes from the data
     }
     return create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields, **more)

@@ -2,7 +2,9 @@
 
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from copy import deepcopy
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,11 @@ from meada.checkpoint import load_checkpoint, load_weights_into, save_weights
 from meada.datasets import Task
 from meada.datasets.root import data_root
 from meada.device import choose, in_precision
+from meada.distributed import World, joined
 from meada.environment import environment
 from meada.errors import MeadaError
 from meada.evaluation import evaluate
+from meada.evaluation.predictions import Predictions, save_predictions
 from meada.evaluation.selection import KNOWS, RULES
 from meada.files import write_json
 from meada.folder import RunFolder
@@ -25,26 +29,35 @@ from meada.journal import Journal
 from meada.methods import Method
 from meada.minimise import Training
 from meada.networks.pretrained import load_weights
+from meada.parallel import synchronised
 from meada.pool import Pool
 from meada.recipe import Recipe, make, method_name, method_of
 from meada.streams import key
 from meada.version import __version__
 
+KEPT = ("last", "source_val")  # the rules whose predictions are written down, image by image
 Tell = Callable[[str, int, int], None]  # the phase's name, how much is done, of how much
 
 
 def run(recipe: Recipe, out: Path, *, resume: bool = False, tell: Tell = nothing) -> dict[str, Any]:
-    """Train what the recipe says into the folder ``out``; gives back the record."""
+    """Train what the recipe says into the folder ``out``; gives back the record.
+
+    Of several processes, which torchrun starts, the first alone writes and has the record.
+    """
     folder = RunFolder(out)
-    with folder.lock():
-        if resume:
-            folder.carry_on(recipe)
-        else:
-            folder.begin(recipe)
-        if not folder.finished:
-            _train(recipe, folder, tell)
-        clean(folder, keep_pool=recipe.pool.keep)
-        return folder.load_record()
+    with (
+        joined(choose(recipe.device)) as world,
+        folder.lock() if world.first else nullcontext(),
+    ):
+        if world.first:
+            (folder.carry_on if resume else folder.begin)(recipe)
+        world = replace(world, shared=folder.shared(world))
+        if not world.hand_out(b"finished" if folder.finished else b""):
+            _train(recipe, folder, tell, world)
+        world.barrier()
+        if world.leads:
+            clean(folder, keep_pool=recipe.pool.keep)
+        return folder.load_record() if world.first else {}
 
 
 def build_network(recipe: Recipe, classes: int, *, file: bool = True) -> nn.Module:
@@ -88,7 +101,7 @@ def load_model(folder: RunFolder, classes: int, rule: str = "last") -> nn.Module
     return net
 
 
-def _train(recipe: Recipe, folder: RunFolder, tell: Tell) -> None:
+def _train(recipe: Recipe, folder: RunFolder, tell: Tell, world: World) -> None:
     task: Task = make("data", recipe.data)
     method: Method = method_of(recipe)
     pool = Pool(
@@ -101,14 +114,17 @@ def _train(recipe: Recipe, folder: RunFolder, tell: Tell) -> None:
     )
     device = choose(recipe.device)
     net, weights = _fresh(recipe, len(task.classes), file=True)
+    net = synchronised(net, wanted=recipe.sync_batch_norm, world=world, device=device)
     net = in_precision(net, recipe.precision, device)
     net, embedding = net.to(device), recipe.embedding or None
     training = begin(net, pool, method, recipe.descent, seed=recipe.seed, embedding=embedding)
-    journal = Journal(recipe, folder, task, tell, total=_total(recipe, method, pool))
-    if folder.checkpoint.exists():
-        journal.restore(load_checkpoint(folder.checkpoint, training))
-        folder.rewind_log(training.step)
-        pool.adopt(training.round)
+    journal = Journal(recipe, folder, task, tell, total=_total(recipe, method, pool), world=world)
+    held = folder.checkpoint.read_bytes() if world.first and folder.checkpoint.exists() else b""
+    if held := world.hand_out(held):
+        journal.restore(load_checkpoint(folder.checkpoint, training, held))
+        if world.first:
+            folder.rewind_log(training.step)
+        pool.adopt(journal.blocks)
     train(
         training,
         pool,
@@ -118,9 +134,10 @@ def _train(recipe: Recipe, folder: RunFolder, tell: Tell) -> None:
         seed=recipe.seed,
         embedding=embedding,
         watch=journal.watch(),
+        world=world,
     )
     journal.save(training)
-    _finish(recipe, folder, task, training, journal, weights)
+    _finish(recipe, folder, task, training, journal, weights, world)
 
 
 def _total(recipe: Recipe, method: Method, pool: Pool) -> int:
@@ -134,6 +151,7 @@ def _finish(
     training: Training,
     journal: Journal,
     weights: dict[str, Any],
+    world: World,
 ) -> None:
     """Score each rule's choice on the whole of every domain, then write the record."""
     about = {"meada": __version__, "recipe": recipe.name, "classes": "\n".join(task.classes)}
@@ -146,15 +164,21 @@ def _finish(
         journal.tell("evaluate", number, len(rules))
         if rule == "last":
             net.load_state_dict(training.net.state_dict())
-        else:
+        elif world.first:
             load_weights_into(net, folder.candidate(steps[rule]))
-        save_weights(folder.selected(rule), net, {**about, "rule": rule})
+        world.align(net)
+        if world.first:
+            save_weights(folder.selected(rule), net, {**about, "rule": rule})
         if steps[rule] not in scored:
             with journal.clock.during("evaluate"):
-                scored[steps[rule]] = _scores(net, task)
+                scored[steps[rule]] = _scores(net, task, world)
         results[rule] = scored[steps[rule]]["targets"]
         sources[rule] = scored[steps[rule]]["source"]
         cleans[rule] = scored[steps[rule]].get("clean")
+    if not world.first:
+        return
+    told = {rule: scored[steps[rule]]["predictions"] for rule in rules if rule in KEPT}
+    save_predictions(folder.predictions, told, task.classes)
     journal.clock.switch("evaluate")
     write_json(folder.record, {
         "meada": __version__,
@@ -169,6 +193,8 @@ def _finish(
             **environment(),
             "device": str(next(net.parameters()).device),
             "precision": recipe.precision,
+            "processes": world.size,
+            "sync_batch_norm": recipe.sync_batch_norm,
         },
         "provenance": task.provenance,
         "weights": weights,
@@ -182,15 +208,21 @@ def _finish(
     })  # fmt: skip
 
 
-def _scores(net: nn.Module, task: Task) -> dict[str, Any]:
+def _scores(net: nn.Module, task: Task, world: World) -> dict[str, Any]:
     """Held-out source, the source's own test split if there is one, and every target in turn."""
     own = {"source": task.validation} | ({"clean": task.clean} if task.clean else {})
-    scores: dict[str, Any] = evaluate(net, {k: (s.images, s.labels) for k, s in own.items()})
-    scores["targets"] = {}
+    kept = Predictions()
+    domains = {k: (s.images, s.labels) for k, s in own.items()}
+    scores: dict[str, Any] = evaluate(net, domains, each=kept.keep, world=world)
+    scores["targets"], scores["predictions"] = {}, kept
     for name in task.targets:  # one at a time: a target may be read from disk when it is asked for
         one = task.targets[name]
         scores["targets"] |= evaluate(
-            net, {name: (one.images, one.labels)}, severities=task.severities
+            net,
+            {name: (one.images, one.labels)},
+            severities=task.severities,
+            each=kept.keep,
+            world=world,
         )
     return scores
 

@@ -71,9 +71,18 @@ def test_record_and_readme_are_written(tmp_path):
     out = tmp_path / "results.json"
     assert meada_bench("--quick", "--quiet", "--case", "data", "--out", str(out)).exit_code == 0
     record = json.loads(out.read_text())
-    assert record["command"] == "meada bench --quick --case data"
+    assert record["command"] == "meada bench --quick"
     page = (tmp_path / "README.md").read_text()
-    assert "`meada bench --quick --case data` on" in page and "| data | us/image | 4 (4-4)" in page
+    assert "`meada bench --quick` on" in page and "| data | us/image | 4 (4-4)" in page
+
+
+def test_a_case_is_renewed_beside_the_others(tmp_path):
+    out = tmp_path / "results.json"
+    for case in ("gemm", "data", "gemm"):
+        assert meada_bench("--quick", "--quiet", "--case", case, "--out", str(out)).exit_code == 0
+    assert list(json.loads(out.read_text())["cases"]) == ["data", "gemm"]
+    other = meada_bench("--quiet", "--case", "data", "--out", str(out))  # the full sizes
+    assert "at other sizes: move it away" in str(other.exception)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,10 @@ from meada.methods.meada import meada
 from meada.methods.method import Context, Method, Parts
 from meada.methods.mixup import mixup
 from meada.methods.policies import CIFAR10
+from meada.minimise import Training, minimise
+from meada.optimise import Descent
+from meada.pool import Pool
+from meada.streams import stream
 from meada.types import Batch
 
 
@@ -284,14 +288,28 @@ def test_parts_come_from_either_and_never_from_both():
         compose(loss=own, grow=own)
 
 
-def test_an_augmented_method_sees_the_batch_moved_and_keeps_the_rest():
-    net, batch, context = Seen(), some(), at(3)
-    method = augmented(meada(), flip_crop(padding=2))
-    loss = method.loss(net, batch, context)
-    moved = flip_and_crop(batch.x, torch.Generator().manual_seed(3), 2)
-    assert torch.equal(net.x[0], moved) and not torch.equal(moved, batch.x)
-    assert_close(loss, cross_entropy(net(moved), batch.y))
-    assert method.growth(10, 1) == 20
+@pytest.mark.parametrize("held", [torch.uint8, torch.float64])
+def test_an_augmented_method_sees_the_batch_moved_and_keeps_the_rest(held):
+    """Moved as the pool holds it: in 8 bits where it does, and the same pixels either way."""
+    x = torch.randint(256, (6, 3, 8, 8), dtype=torch.uint8)
+    pool = Pool(x if held == torch.uint8 else x / 255, torch.arange(6) % 4)
+    method, seen = augmented(meada(), flip_crop(padding=2)), []
+    assert method.augment is not None and method.growth(10, 1) == 20
+
+    def augment(images, generator):
+        seen.append(images.dtype)
+        return method.augment(images, generator)
+
+    net, descent = Seen(), Descent()
+    training = Training(net, descent.build(net.parameters()))
+    context = Context(seed=3, total_steps=1)
+    list(minimise(
+        training, pool, method.loss, descent, context, augment=augment, until=1, batch_size=6
+    ))  # fmt: skip
+    order = torch.randperm(6, generator=stream(3, "order", 0))
+    moved = flip_and_crop(x[order], stream(3, "loss", 0), 2)
+    assert seen == [held] and torch.equal(net.x[0], moved / 255)
+    assert not torch.equal(moved, x[order])
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def augmented_batch(
     pool: Pool, index: Labels, normalise: Normalise, generator: torch.Generator
 ) -> Images:
     """What a step of the minimisation phase does before the network's first convolution."""
-    return normalise(flip_and_crop(pool.batch(index).x, generator))
+    return normalise(pool.batch(index, partial(flip_and_crop, generator=generator)).x)
 
 
 def _at_once(pool: Pool, normalise: Normalise, batch: int) -> Work:

@@ -85,8 +85,9 @@ def meada_descent(subject: Subject, n: int, steps: int) -> Side:
     def descend() -> None:
         until = training.step + steps
         for _ in minimise(
-            training, pool, method.loss, descent, context, until=until, batch_size=subject.batch
-        ):
+            training, pool, method.loss, descent, context,
+            augment=method.augment, until=until, batch_size=subject.batch,
+        ):  # fmt: skip
             pass
 
     return work(descend)

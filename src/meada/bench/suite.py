@@ -1,8 +1,10 @@
 """The suite: every case by its name, with its full size and a quick one."""
 
+import json
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from meada.bench.cases import blocks, evaluation, gemm, maximise, minimise
@@ -117,4 +119,18 @@ def run_suite(
         "quick": quick,
         "seconds": round(time.perf_counter() - began, 1),
         "cases": results,
+    }
+
+
+def joined(record: dict[str, Any], path: Path | None) -> dict[str, Any]:
+    """With the other cases of the file at ``path``, if it is of this machine and these sizes."""
+    if path is None or not path.exists():
+        return record
+    old = json.loads(path.read_text(encoding="utf-8"))
+    if any(old.get(key) != record[key] for key in ("environment", "quick")):
+        raise MeadaError(f"{path} was measured on another machine or at other sizes: move it away")
+    cases = old["cases"] | record["cases"]
+    return record | {
+        "seconds": round(old["seconds"] + record["seconds"], 1),
+        "cases": {name: cases[name] for name in CASES if name in cases},
     }

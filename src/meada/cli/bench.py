@@ -24,7 +24,10 @@ def bench(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Write the record here, and its tables into a README.md beside it."),
+        typer.Option(
+            help="Write the record here, and its tables into a README.md beside it. With --case, "
+            "what the file has of other cases on the same machine is kept."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
@@ -35,7 +38,7 @@ def bench(
     """
     from meada.bench.floors import SHIPPED, fallen, load_floors
     from meada.bench.report import markdown, print_record, update
-    from meada.bench.suite import choose, run_suite
+    from meada.bench.suite import choose, joined, run_suite
     from meada.cli.progress import progress
     from meada.errors import MeadaError
     from meada.files import write_json
@@ -47,9 +50,9 @@ def bench(
     with progress("bench", quiet=quiet or as_json) as tell:
         record = run_suite(names, quick=quick, tell=tell)
     if out is not None:
-        command = " ".join(["meada bench", *(["--quick"] if quick else []),
-                            *(f"--case {name}" for name in case or [])])  # fmt: skip
-        write_json(out, {"command": command, **record})
+        command = "meada bench --quick" if quick else "meada bench"
+        record = {"command": command, **joined(record, out if case else None)}
+        write_json(out, record)
         readme = out.with_name("README.md")
         if readme.exists():
             update(readme, markdown(record, command))

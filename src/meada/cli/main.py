@@ -4,18 +4,25 @@ import sys
 
 import typer
 
+from meada.allocator import keep_freed_memory
 from meada.cli import (
     bench,
     corrupt,
     data,
     doctor,
     evaluate,
+    export,
     inspect,
     listing,
+    perturb,
+    predict,
     quickstart,
     report,
     reproduce,
+    robustify,
+    sweep,
     train,
+    watch,
 )
 from meada.errors import MeadaError
 
@@ -33,7 +40,13 @@ app.add_typer(data.app, name="data")
 app.command()(train.train)
 app.command()(evaluate.evaluate)
 app.command()(reproduce.reproduce)
+app.command()(sweep.sweep)
 app.command()(report.report)
+app.command()(robustify.robustify)
+app.command()(predict.predict)
+app.command()(export.export)
+app.command()(perturb.perturb)
+app.command()(watch.watch)
 app.command()(corrupt.corrupt)
 app.command()(inspect.inspect)
 app.command()(bench.bench)
@@ -51,6 +64,7 @@ def options(version: bool = typer.Option(False, "--version", help="Print the ver
 
 def main() -> None:
     """Bad input is one sentence and exit code 2; an interrupt is 130; neither is a traceback."""
+    keep_freed_memory()
     try:
         app()
     except MeadaError as error:

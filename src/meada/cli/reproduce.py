@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from meada.cli.sweep import Address, Cores, Engine
+
 if TYPE_CHECKING:
     from meada.reproduce import Item, Outcome
 
@@ -33,6 +35,9 @@ def reproduce(
     timings: Annotated[
         list[Path] | None, typer.Option(help="More folders of records, to know hours from.")
     ] = None,
+    engine: Engine = "local",
+    address: Address = "",
+    cores: Cores = 1,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List the runs, hours and bytes, and stop.")
     ] = False,
@@ -43,7 +48,7 @@ def reproduce(
     """
     from meada.errors import MeadaError
     from meada.reproduce import items_of
-    from meada.reproduce import reproduce as run_all
+    from meada.reproduce.engines import run_on
     from meada.reproduce.sets import FOLDERS
 
     if jobs < 1:
@@ -54,7 +59,11 @@ def reproduce(
     if dry_run:
         _list(items, folder, timings or [], jobs)
         return
-    _report(run_all(items, folder, jobs=jobs, say=typer.echo, timings=timings or []), len(items))
+    outcome = run_on(
+        engine, items, folder, say=typer.echo, jobs=jobs, timings=timings or [],
+        address=address, cores=cores,
+    )  # fmt: skip
+    _report(outcome, len(items))
 
 
 def _list(items: "Sequence[Item]", out: Path, timings: list[Path], jobs: int) -> None:

@@ -26,15 +26,20 @@ def train(
     """Train what a recipe says.
 
     Example: meada train digits/meada --seed 3 --out runs/meada-3
+
+    On several processes: torchrun --nproc-per-node 2 -m meada train digits/meada --out runs/two
     """
     from meada.cli.progress import progress
+    from meada.distributed import foretold
+    from meada.errors import MeadaError
     from meada.recipe import load_recipe
     from meada.reports.table import print_record
     from meada.run import run
 
     asked = {"seed": seed, "scale": scale, "device": device, "precision": precision}
     values = {name: value for name, value in asked.items() if value is not None}
-    resolved = load_recipe(recipe, set_, **values)
+    resolved, world = load_recipe(recipe, set_, **values), foretold()
+    quiet = quiet or not world.first  # of several processes the first one speaks
     try:
         with progress(resolved.name, quiet=quiet) as tell:
             record = run(resolved, out, resume=resume, tell=tell)
@@ -42,5 +47,9 @@ def train(
         again = f"meada train {recipe} --out {out} --resume (and the same --seed and --set)"
         typer.echo(f"meada: stopped; the last checkpoint is kept. Go on with: {again}", err=True)
         raise typer.Exit(130) from None
+    except MeadaError as error:
+        if world.first:
+            raise
+        raise MeadaError(f"process {world.rank} of {world.size}: {error}") from None
     if not quiet:
         print_record(record, out)

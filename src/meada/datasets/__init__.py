@@ -6,6 +6,7 @@ from meada.datasets.cifar import cifar10, cifar100
 from meada.datasets.digits import digits
 from meada.datasets.domains import domains
 from meada.datasets.embedded import embedded
+from meada.datasets.folder import folder
 from meada.datasets.pacs import pacs
 from meada.datasets.task import Samples, Task
 
@@ -16,6 +17,7 @@ DATASETS: dict[str, Callable[..., Task]] = {
     "cifar100": cifar100,
     "pacs": pacs,
     "domains": domains,
+    "folder": folder,
 }
 
 __all__ = ["DATASETS", "Samples", "Task"]

@@ -1,7 +1,10 @@
 """Flip and crop, the augmentation of the minimisation phase: a batch at once, 8 bits in."""
 
+from functools import cache
+
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -35,9 +38,9 @@ def mirror_and_cut(
     """
     _check(images, padding)
     top, left = top.to(images.device), left.to(images.device)
-    which = mirrored.to(images.device).nonzero().flatten()
+    mirrored = mirrored.to(images.device)
     # Mirrored first, or cut first from the mirrored place: the same, and the second is less to pad.
-    left = left.index_copy(0, which, 2 * padding - left[which])
+    left, which = torch.where(mirrored, 2 * padding - left, left), mirrored.nonzero().flatten()
     padded = pad(images, (padding,) * 4)
     if images.device.type != "cpu":
         out = _cut_by_index(padded, top, left, images.shape)
@@ -51,13 +54,19 @@ def mirror_and_cut(
 def _cut(padded: Tensor, top: Labels, left: Labels, shape: torch.Size) -> Tensor:
     """Rows are copied whole: as items of one row each, that may begin at any pixel."""
     (n, c, h, w), (height, width) = shape, padded.shape[-2:]
-    rows = (torch.arange(c)[:, None] * height + torch.arange(h)) * width  # of one image's cut
     first = torch.arange(n) * (c * height * width) + top * width + left
     pixels = padded.numpy().reshape(-1)
     item = pixels.itemsize
     begins = np.ndarray((max(pixels.size - w + 1, 0),), f"V{w * item}", pixels, strides=(item,))
-    taken = begins[(first[:, None] + rows.flatten()).numpy()]
+    taken = begins[first.numpy()[:, None] + _rows_of_a_cut(c, h, height, width)]
     return torch.from_numpy(taken.view(pixels.dtype).reshape(n, c, h, w))
+
+
+@cache
+def _rows_of_a_cut(channels: int, rows: int, height: int, width: int) -> NDArray[np.int64]:
+    """Where they begin in a padded image, counted from the cut's first pixel."""
+    places = np.arange(channels)[:, None] * height + np.arange(rows)
+    return (places * width).reshape(-1)
 
 
 def _cut_by_index(padded: Tensor, top: Labels, left: Labels, shape: torch.Size) -> Tensor:

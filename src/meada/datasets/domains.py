@@ -6,6 +6,7 @@ PACS, VLCS, OfficeHome or anybody's own ``DOMAIN/CLASS/*.jpg``.
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
@@ -14,6 +15,8 @@ from meada.datasets.root import data_root
 from meada.datasets.task import Samples, Task
 from meada.datasets.tree import Entry, Split, Tree, part, read_tree
 from meada.errors import MeadaError, nearest
+
+T = TypeVar("T")
 
 
 def domains(
@@ -52,7 +55,7 @@ def domains(
         return [part(tree, name, split, held_out=held_out, seed=seed) for name in names]
 
     chosen = entries(learn, "crossval")
-    fit = [_spread(of_one, per_domain) for of_one in entries(learn, "train")]
+    fit = [spread(of_one, per_domain) for of_one in entries(learn, "train")]
     tests = [[of_one] for of_one in entries(meet, "test")]
     _disjoint(tree, fit, chosen)
     fits, some = "+".join(learn), "" if per_domain is None else f", {per_domain} of each"
@@ -109,7 +112,7 @@ def _load(
         f"no picture is left for '{listing.name}'" for listing in listings if not listing.files
     ]
     images = load_images(
-        listings, side, folder=cache, tell=tell or _say, faults=[*tree.faults, *empty]
+        listings, side, folder=cache, tell=tell or say, faults=[*tree.faults, *empty]
     )
     return [Samples(x, *_labels(part)) for x, part in zip(images, parts.values(), strict=True)]
 
@@ -120,7 +123,7 @@ def _labels(part: list[list[Entry]]) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.tensor(labels, dtype=torch.int64), torch.arange(len(part)).repeat_interleave(sizes)
 
 
-def _spread(entries: list[Entry], n: int | None) -> list[Entry]:
+def spread(entries: list[T], n: int | None) -> list[T]:
     """Evenly over a list that goes class by class."""
     if n is None or n >= len(entries):
         return entries
@@ -167,7 +170,7 @@ def _check(side: int, per_domain: int | None, held_out: float, seed: int) -> Non
         raise MeadaError(f"held_out is {held_out}: a share between 0 and 1 is needed")
 
 
-def _say(done: int, total: int) -> None:
+def say(done: int, total: int) -> None:
     """On a terminal, one line that counts."""
     if sys.stderr.isatty() and (done % 50 == 0 or done == total):
         end = "\n" if done == total else ""

@@ -19,7 +19,7 @@ from uuid import uuid4
 import numpy as np
 import torch
 
-from meada.datasets.decode import decode
+from meada.datasets.decode import decode, large_ones_too
 from meada.errors import MeadaError
 from meada.files import naming
 from meada.types import Images8
@@ -50,17 +50,20 @@ def load_images(
     folder: str | Path | None = None,
     tell: Tell,
     faults: Sequence[str] = (),
+    lenient: bool = False,
 ) -> list[Images8]:
-    """The pictures of each listing, ``side`` x ``side``.
+    """The pictures of each listing, ``side`` x ``side``, decoded exactly or leniently.
 
     Every picture that cannot be used, of all listings, is named in one error, after ``faults``
     that were found before.
     """
     home = cache_root(folder)
-    paths = [home / cache_name(listing, side) for listing in listings]
+    paths = [home / cache_name(listing, side, lenient) for listing in listings]
     todo = [(p, x) for p, x in zip(paths, listings, strict=True) if not p.exists()]
     total, done = sum(len(listing.files) for _, listing in todo), count(1)
-    found = [build(path, x, side, lambda: tell(next(done), total)) for path, x in todo]
+    found = [
+        build(path, x, side, lambda: tell(next(done), total), lenient=lenient) for path, x in todo
+    ]
     refuse([*faults, *chain.from_iterable(found)], listings[0].root)
     return [mapped(path) for path in paths]
 
@@ -79,24 +82,27 @@ def refuse(faults: Sequence[str], root: Path, shown: int = 5) -> None:
         raise MeadaError(f"{root} has {kinds}: {'; '.join(faults[:shown])}{more}")
 
 
-def cache_name(listing: Listing, side: int) -> str:
+def cache_name(listing: Listing, side: int, lenient: bool = False) -> str:
     """``PLACE-CONTENT.npy``: which part of which tree, then what its files are now."""
-    place = _digest([str(listing.root.resolve()), listing.name, str(side)])
-    return f"{place}-{_digest([FORMAT, *_fingerprints(listing)])}.npy"
+    place = digest([str(listing.root.resolve()), listing.name, str(side)])
+    kind = f"{FORMAT}, of any kind" if lenient else FORMAT
+    return f"{place}-{digest([kind, *fingerprints(listing)])}.npy"
 
 
-def build(path: Path, listing: Listing, side: int, done: Callable[[], None]) -> list[str]:
+def build(
+    path: Path, listing: Listing, side: int, done: Callable[[], None], *, lenient: bool = False
+) -> list[str]:
     """Decode every picture into ``path``; the faults that were found, and then no file.
 
     In threads: Pillow lets go of the interpreter while it decodes and resizes.
     """
     faults = []
-    with _draft(path) as (file, keep), ThreadPoolExecutor(os.cpu_count()) as pool:
+    with _draft(path) as (file, keep), large_ones_too(), ThreadPoolExecutor(os.cpu_count()) as pool:
         start = _header(file, (len(listing.files), 3, side, side))
 
         def put(row: int) -> str:
             try:
-                pixels = decode(listing.root / listing.files[row], side)
+                pixels = decode(listing.root / listing.files[row], side, lenient=lenient)
             except MeadaError as error:
                 return f"{listing.files[row]} {error}"
             with naming(
@@ -172,11 +178,11 @@ def _write(file: int, content: bytes, place: int) -> None:
         content, place = content[written:], place + written
 
 
-def _fingerprints(listing: Listing) -> Iterator[str]:
+def fingerprints(listing: Listing) -> Iterator[str]:
     for name in listing.files:
         about = (listing.root / name).stat()
         yield f"{name} {about.st_size} {about.st_mtime_ns}"
 
 
-def _digest(lines: Sequence[str]) -> str:
+def digest(lines: Sequence[str]) -> str:
     return sha256("\n".join(lines).encode()).hexdigest()[:20]

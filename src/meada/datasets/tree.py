@@ -57,7 +57,7 @@ def part(tree: Tree, domain: str, split: Split, *, held_out: float, seed: int) -
     return [
         (name, k)
         for k, names in found.items()
-        for name in _share(names, split, held_out, f"{seed} {domain} {tree.classes[k]}")
+        for name in share(names, split, held_out, f"{seed} {domain} {tree.classes[k]}")
     ]
 
 
@@ -100,7 +100,7 @@ def _listed(tree: Tree, path: Path, domain: str, known: set[str]) -> list[Entry]
     return [entry for entry in entries if entry[0] in known]
 
 
-def _share(names: list[str], split: Split, held_out: float, key: str) -> list[str]:
+def share(names: list[str], split: Split, held_out: float, key: str) -> list[str]:
     """A class's own draw: at least one picture to choose by, wherever there are two."""
     order = torch.randperm(len(names), generator=stream("split", key)).tolist()
     cut = max(round(held_out * len(names)), 1) if len(names) > 1 else 0

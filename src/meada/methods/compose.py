@@ -3,16 +3,9 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-import torch
-from torch import nn
-
 from meada.datasets.augment import flip_and_crop
 from meada.errors import MeadaError
-from meada.methods.each_domain import EachDomain
-from meada.methods.method import Context, Method, no_parts, unchanged
-from meada.types import Batch, Images, Scalar
-
-Augment = Callable[[Images, torch.Generator], Images]
+from meada.methods.method import Augment, Method, no_parts, unchanged
 
 
 def compose(loss: Method, grow: Method) -> Method:
@@ -35,17 +28,13 @@ def compose(loss: Method, grow: Method) -> Method:
         loss=loss.loss,
         build=grow.build if loss.build is no_parts else loss.build,
         adapt=grow.adapt if loss.adapt is unchanged else loss.adapt,
+        augment=loss.augment,
     )
 
 
 def augmented(method: Method, augment: Augment) -> Method:
     """The same method, whose loss sees every batch through ``augment``; the pool stays as it is."""
-
-    def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
-        return method.loss(net, batch._replace(x=augment(batch.x, context.each)), context)
-
-    # a loss that wants a batch of every domain says so by its type, and goes on saying so
-    return replace(method, loss=EachDomain(loss) if isinstance(method.loss, EachDomain) else loss)
+    return replace(method, augment=augment)
 
 
 def flip_crop(*, padding: int = 4) -> Augment:

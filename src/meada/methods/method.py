@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.optim import Optimizer
 
@@ -56,6 +56,7 @@ Loss = Callable[[nn.Module, Batch, Context], Scalar]
 Grow = Callable[[nn.Module, Pool, Context], None]
 Build = Callable[[nn.Module, Batch, Context], Parts]
 Adapt = Callable[[nn.Module], nn.Module]
+Augment = Callable[[Tensor, torch.Generator], Tensor]  # of images as the pool holds them
 
 
 def risk(net: nn.Module, batch: Batch, context: Context) -> Scalar:
@@ -84,3 +85,4 @@ class Method:
     build: Build = no_parts  # modules and optimisers of its own
     adapt: Adapt = unchanged  # the network it trains in place of the one it is given
     growth: Callable[[int, int], int] = lambda n, rounds: n  # pool size after so many rounds
+    augment: Augment | None = None  # what its minimisation phase does to the images of a batch

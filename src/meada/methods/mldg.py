@@ -4,6 +4,7 @@ One source domain at random plays the unseen one. F is the risk on the others, G
 after a step down F: the network descends F(theta) + beta G(theta - alpha grad F(theta)).
 """
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Literal
 
@@ -56,9 +57,11 @@ def meta_risk(
     return f + beta * risk_of(net, after, batch, [unseen])
 
 
-def risk_of(net: nn.Module, theta: dict[str, torch.Tensor], batch: Batch, places: Places) -> Scalar:
+def risk_of(
+    net: nn.Module, theta: Mapping[str, torch.Tensor], batch: Batch, places: Places
+) -> Scalar:
     """The risks of some domains, added up, with ``theta`` for the network's weights."""
     x, y = batch.x[torch.cat(places)], batch.y[torch.cat(places)]
-    ce = cross_entropy(functional_call(net, theta, (x,)), y, reduction="none")
+    ce = cross_entropy(functional_call(net, dict(theta), (x,)), y, reduction="none")
     sizes = [len(of_one) for of_one in places]
     return summed(ce, list(torch.arange(len(y), device=y.device).split(sizes)))

@@ -1,0 +1,190 @@
+"""Somebody's own pictures: learn from one folder, hold a part of it out, meet other folders."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import torch
+
+from meada.datasets.domains import say, spread
+from meada.datasets.image_cache import Listing, Tell, load_images
+from meada.datasets.survey import FEWEST, Picture, Survey, summary, survey
+from meada.datasets.task import Samples, Task
+from meada.datasets.tree import share
+from meada.errors import MeadaError
+
+
+def folder(
+    *,
+    path: str,
+    tests: Sequence[str] = (),
+    side: int = 224,
+    train: int | None = None,
+    test: int | None = None,
+    held_out: float = 0.2,
+    seed: int = 0,
+    cache: str | Path | None = None,
+    tell: Tell | None = None,
+) -> Task:
+    """Pictures of ``CLASS/*.jpg``, of ``DOMAIN/CLASS/*.jpg`` or of a CSV file of path,label.
+
+    Files that cannot be decoded and classes without a picture are left out; the provenance says
+    which. Grey, CMYK, 16-bit and rotated pictures are taken (:func:`meada.datasets.decode.decode`).
+
+    Args:
+        path: the folder or the file.
+        tests: other folders or files, with the same classes, that are never learnt from.
+        side: width and height that every picture is resized to (bilinear).
+        train: learn from at most so many pictures, spread over classes and domains.
+        test: test on at most so many pictures of each test, spread over its classes.
+        held_out: share of each class of each domain that is kept from training.
+        seed: of that draw.
+        cache: where decoded pictures are kept, as for ``domains``.
+        tell: hears of pictures decoded, and of how many.
+    """
+    _check(side, train, test, held_out, seed)
+    own = survey(Path(path), cache=cache, tell=tell)
+    if len(own.classes) < FEWEST:
+        raise MeadaError(f"{path} has one class, '{own.classes[0]}': two are needed at least")
+    fit, kept = split(own, held_out=held_out, seed=seed)
+    fit = spread(fit, train)
+    met = {
+        name: (one, spread(part, test))
+        for name, (one, part) in targets(tests, own, cache=cache, tell=tell).items()
+    }
+    parts = {f"train {train or 'all'}": (own, fit), "held out": (own, kept)}
+    parts |= {f"test {name} {test or 'all'}": part for name, part in met.items()}
+    samples = _load(parts, own, side, cache, tell)
+    return Task(
+        classes=own.classes,
+        train=samples[0],
+        validation=samples[1],
+        targets=dict(zip(met, samples[2:], strict=True)),
+        sources=own.domains,
+        provenance=_provenance(own, fit, kept, met, side),
+    )
+
+
+def split(own: Survey, *, held_out: float, seed: int) -> tuple[list[Picture], list[Picture]]:
+    """To learn from and to hold out: each class of each domain in the same proportion."""
+    groups: dict[tuple[str, str], dict[str, Picture]] = {}
+    for picture in own.pictures:
+        groups.setdefault((picture.domain, picture.label), {})[picture.file] = picture
+    parts: list[list[Picture]] = []
+    for part in ("train", "crossval"):
+        parts.append([
+            of_one[name]
+            for (domain, label), of_one in groups.items()
+            for name in share(list(of_one), part, held_out, f"{seed} {domain} {label}")
+        ])  # fmt: skip
+    if not parts[1]:
+        raise MeadaError(f"{own.root} has one picture of each class: none can be held out")
+    return parts[0], parts[1]
+
+
+def targets(
+    tests: Sequence[str],
+    own: Survey,
+    *,
+    cache: str | Path | None = None,
+    tell: Tell | None = None,
+) -> dict[str, tuple[Survey, list[Picture]]]:
+    """Each test folder by its name; one that holds domains is as many tests."""
+    found: dict[str, tuple[Survey, list[Picture]]] = {}
+    classes, learnt = own.classes, {(own.root / p.file).resolve() for p in own.pictures}
+    for test in tests:
+        one = survey(Path(test), cache=cache, tell=tell)
+        both = [p.file for p in one.pictures if (one.root / p.file).resolve() in learnt]
+        if both:
+            raise MeadaError(
+                f"test '{test}' shares {len(both):,} pictures with the data to learn from, such as "
+                f"{both[0]}: a test holds none of them"
+            )
+        for domain in one.domains:
+            known = [p for p in one.pictures if p.domain == domain and p.label in classes]
+            if not known:
+                theirs, ours = (", ".join(list(names)[:4]) for names in (one.classes, classes))
+                raise MeadaError(f"test '{test}' has the classes {theirs}: none of {ours}")
+            found[_free(domain, Path(test), {*found, *own.domains})] = (one, known)
+    return found
+
+
+def read_pictures(
+    path: Path, classes: Sequence[str], side: int, cache: str | Path | None = None
+) -> Samples:
+    """All pictures of a folder that are of ``classes``, in their order."""
+    found = survey(path, cache=cache)
+    known = [p for p in found.pictures if p.label in classes]
+    if not known:
+        theirs, ours = (", ".join(list(names)[:4]) for names in (found.classes, classes))
+        raise MeadaError(f"{path} has the classes {theirs}: none of {ours}")
+    listing = Listing("all", found.root, tuple(p.file for p in known))
+    (images,) = load_images([listing], side, folder=cache, tell=say, lenient=True)
+    labels = torch.tensor([list(classes).index(p.label) for p in known], dtype=torch.int64)
+    return Samples(images, labels)
+
+
+def _free(name: str, path: Path, taken: Collection[str]) -> str:
+    """Two folders of one name are told apart by the folders that they lie in, or by number."""
+    full = f"{path.resolve().parent.name}-{name}"
+    names = [name, full, *(f"{full}-{k}" for k in range(2, len(taken) + 3))]
+    return next(one for one in names if one not in taken)
+
+
+def _load(
+    parts: Mapping[str, tuple[Survey, list[Picture]]],
+    own: Survey,
+    side: int,
+    cache: str | Path | None,
+    tell: Tell | None,
+) -> list[Samples]:
+    listings = [
+        Listing(name, of.root, tuple(p.file for p in chosen))
+        for name, (of, chosen) in parts.items()
+    ]
+    images = load_images(listings, side, folder=cache, tell=tell or say, lenient=True)
+    return [
+        Samples(x, *_labels(chosen, own))
+        for x, (_, chosen) in zip(images, parts.values(), strict=True)
+    ]
+
+
+def _labels(chosen: Sequence[Picture], own: Survey) -> tuple[torch.Tensor, torch.Tensor]:
+    label = {name: k for k, name in enumerate(own.classes)}
+    domain = {name: k for k, name in enumerate(own.domains)}
+    return (
+        torch.tensor([label[p.label] for p in chosen], dtype=torch.int64),
+        torch.tensor([domain.get(p.domain, 0) for p in chosen], dtype=torch.int64),
+    )
+
+
+def _provenance(
+    own: Survey,
+    fit: Sequence[Picture],
+    kept: Sequence[Picture],
+    met: Mapping[str, tuple[Survey, list[Picture]]],
+    side: int,
+) -> dict[str, str]:
+    how = f"at {side}x{side} (Pillow, bilinear)"
+    learnt, held = (Counter(p.domain for p in part) for part in (fit, kept))
+    said = {
+        name: f"{learnt[name]:,} pictures to learn from, {held[name]:,} held out, by a seeded draw "
+        f"by class, {how}"
+        for name in own.domains
+    }
+    said |= {name: f"{len(part):,} pictures to test on, {how}" for name, (_, part) in met.items()}
+    left = {**own.skipped, **{k: v for one, _ in met.values() for k, v in one.skipped.items()}}
+    unknown = sorted({p.label for one, _ in met.values() for p in one.pictures} - set(own.classes))
+    notes = [summary(left)] if left else []
+    notes += [*own.remarks, *(f"class '{name}' of a test folder is unknown" for name in unknown)]
+    return said | ({"left out": "; ".join(notes)} if notes else {})
+
+
+def _check(side: int, train: int | None, test: int | None, held_out: float, seed: int) -> None:
+    if min(side, 1 if train is None else train, 1 if test is None else test) < 1 or seed < 0:
+        raise MeadaError(
+            f"side={side}, train={train}, test={test}, seed={seed}: "
+            "pixels and pictures from 1 up and a seed from 0 up are needed"
+        )
+    if not 0 < held_out < 1:
+        raise MeadaError(f"held_out is {held_out}: a share between 0 and 1 is needed")

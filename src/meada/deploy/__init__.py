@@ -1,0 +1,1 @@
+"""A trained model in use: predictions, ONNX, harder copies of its data for other trainers."""

@@ -1,0 +1,145 @@
+"""A model as one ONNX file, checked against the network that it was made of."""
+
+import logging
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from meada.deploy.model import Model
+from meada.errors import MeadaError
+from meada.evaluation import predict
+from meada.files import write_bytes
+from meada.pool import as_float
+from meada.streams import stream
+from meada.types import Images, Logits
+
+TOLERANCE = 1e-4  # of the largest logit: other kernels sum in another order
+BATCHES = (1, 3)  # of random images, since the batch is dynamic
+REAL = 16  # real images, at most
+
+
+@dataclass(frozen=True)
+class Checked:
+    """How far ONNX Runtime's logits lie from the network's."""
+
+    difference: float
+    images: int
+    real: int  # of them
+
+
+class Whole(nn.Module):
+    """The network under one name for its input, with its own hooks inside."""
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, images: Images) -> Logits:
+        return self.net(images)
+
+
+def export_onnx(model: Model, path: Path) -> Checked:
+    """Write the file, unless ONNX Runtime does not agree with it."""
+    content = converted(model)
+    checked = check(content, model, samples(model))
+    write_bytes(path, content)
+    return checked
+
+
+def converted(model: Model) -> bytes:
+    """Input ``images`` (batch, 3, side, side) in [0, 1], output ``logits``; metadata inside."""
+    onnx = _needed("onnx")
+    _needed("onnxscript")
+    net = Whole(model.net.float().eval())
+    example = torch.rand(
+        2, 3, model.side, model.side, generator=stream("export"), dtype=torch.float32
+    )
+    try:
+        with _quiet():
+            program = torch.onnx.export(
+                net, (example,), dynamo=True, verbose=False, input_names=["images"],
+                output_names=["logits"], dynamic_shapes={"images": {0: torch.export.Dim("batch")}},
+            )  # fmt: skip
+    except Exception as error:  # the exporter raises many kinds
+        what = " ".join(str(error).split())[:200]
+        name = model.recipe.network["name"]
+        raise MeadaError(f"network '{name}' cannot be expressed in ONNX: {what}") from error
+    assert program is not None
+    made = program.model_proto
+    for node in made.graph.node:  # stack traces, with the paths of this machine
+        del node.metadata_props[:]
+    onnx.helper.set_model_props(made, metadata(model))
+    return made.SerializeToString()
+
+
+def metadata(model: Model) -> dict[str, str]:
+    return {
+        "classes": "\n".join(model.classes),
+        "side": str(model.side),
+        "input": "RGB pixels in [0, 1], (N, 3, side, side); normalisation is in the network",
+        "network": model.recipe.network["name"],
+        "method": model.recipe.method["name"],
+        "made_by": f"meada {model.about.get('meada', '')}",
+    }
+
+
+def samples(model: Model) -> tuple[list[Tensor], int]:
+    """Random images, and real ones from the run's gallery where there is one: how many."""
+    generator = stream("export check")
+    shape = (3, model.side, model.side)
+    made = [torch.rand(n, *shape, generator=generator, dtype=torch.float32) for n in BATCHES]
+    gallery = model.run.gallery if model.run else None
+    if gallery is None or not gallery.is_file():
+        return made, 0
+    kept = {k: v for k, v in load_file(gallery).items() if k.endswith(".judged_source")}
+    real = as_float(next(iter(kept.values()))[:REAL]).float() if kept else torch.empty(0)
+    return ([*made, real], len(real)) if len(real) else (made, 0)
+
+
+def check(content: bytes, model: Model, given: tuple[Sequence[Tensor], int]) -> Checked:
+    runtime = _needed("onnxruntime")
+    session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    images, real = given
+    worst = 0.0
+    for x in images:
+        expected = predict(model.net, x).float()
+        (got,) = (torch.from_numpy(y) for y in session.run(["logits"], {"images": x.numpy()}))
+        apart = float((got - expected).abs().max())
+        limit = TOLERANCE * max(1.0, float(expected.abs().max()))
+        if got.shape != expected.shape or not apart <= limit:
+            raise MeadaError(
+                f"ONNX Runtime's logits differ by {apart:.2g} from the network's (at most "
+                f"{limit:.2g} is rounding): no file was written"
+            )
+        worst = max(worst, apart)
+    return Checked(worst, sum(len(x) for x in images), real)
+
+
+class _quiet(warnings.catch_warnings):
+    """The exporter talks of its own workings."""
+
+    def __enter__(self) -> Any:
+        entered = super().__enter__()
+        warnings.simplefilter("ignore")
+        logging.disable(logging.WARNING)
+        return entered
+
+    def __exit__(self, *error: Any) -> None:
+        logging.disable(logging.NOTSET)
+        super().__exit__(*error)
+
+
+def _needed(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MeadaError(
+            f"{name} is not installed: pip install 'meada[export]' brings what an export needs"
+        ) from None

@@ -1,0 +1,164 @@
+"""Run a set on a Ray cluster: each run a task with cores of its own, tried again if its node dies.
+
+A task starts the same ``meada train`` as on one machine. Where the nodes share the folder, a run
+that is tried again resumes; elsewhere it begins anew, and the files of its end come back.
+"""
+
+import ctypes
+import logging
+import os
+import secrets
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from meada.errors import MeadaError
+from meada.files import write_bytes, write_text
+from meada.recipe import from_toml, to_toml
+from meada.reproduce.item import Item
+from meada.reproduce.runner import ELSEWHERE, Command, Outcome, Say, train_command
+
+TRIES = 5  # times that a run is begun again after its node or worker was lost
+PATIENCE = 30.0  # seconds that a run of a lost node has to let go of its folder
+KEPT = ("recipe.toml", "log.jsonl", "*.safetensors", "selected/*.safetensors", "record.json")
+
+
+@dataclass
+class End:
+    """How a task came to its end."""
+
+    code: int
+    line: str  # the last that it said
+    seconds: float
+    files: dict[str, bytes] = field(default_factory=dict)  # where its folder is not the driver's
+
+
+def on_ray(
+    items: Sequence[Item],
+    out: Path,
+    *,
+    say: Say,
+    address: str = "",
+    cores: int = 1,
+    gpus: float = 0.0,
+    command: Command = train_command,
+) -> Outcome:
+    """Run what is not done; the cluster has as many at once as it has cores for."""
+    waiting = [item for item in items if not item.done(out)]
+    say(f"{len(items)} runs, {len(items) - len(waiting)} done before, {len(waiting)} to go")
+    if not waiting:
+        return Outcome()
+    out = out.resolve()
+    token = secrets.token_hex()
+    write_text(out / ".driver", token)
+    ray = _connected(address)
+    task = ray.remote(num_cpus=cores, num_gpus=gpus, max_retries=TRIES)(work)
+    running = {
+        task.remote(to_toml(item.recipe), str(out), token, cores, command): item for item in waiting
+    }
+    outcome = Outcome()
+    try:
+        while running:
+            ended, _ = ray.wait(list(running), timeout=1.0)
+            for ref in ended:
+                item = running.pop(ref)
+                said = _verdict(item, out, _end(ray, ref), outcome)
+                say(f"{item.name}: {said}; {len(running)} left")
+    finally:
+        for ref in running:
+            ray.cancel(ref, force=True)
+        ray.shutdown()
+        (out / ".driver").unlink(missing_ok=True)
+    return outcome
+
+
+def work(toml: str, out: str, token: str, cores: int, command: Command) -> dict[str, Any]:
+    """One run, on whatever node this is; gives back an :class:`End` as a plain table."""
+    home = Path(out)
+    if (home / ".driver").exists() and (home / ".driver").read_text() == token:
+        return vars(_trained(toml, home, cores, command))
+    with tempfile.TemporaryDirectory(prefix="meada-run-") as own:
+        end = _trained(toml, Path(own), cores, command)
+        if end.code == 0:
+            folder = next(Path(own).glob("*/record.json")).parent
+            found = [path for pattern in KEPT for path in sorted(folder.glob(pattern))]
+            end.files = {str(p.relative_to(folder)): p.read_bytes() for p in found}
+        return vars(end)
+
+
+def _trained(toml: str, out: Path, cores: int, command: Command) -> End:
+    write_text(path := out / "recipes" / f"{secrets.token_hex(8)}.toml", toml)
+    item = Item(from_toml(path))
+    path.unlink()
+    began = time.monotonic()
+    while True:
+        if item.done(out):
+            return End(0, "", time.monotonic() - began)
+        code, line = _train(command(item, out), cores)
+        # a lost node's run may take a moment to die and let go of its folder
+        if ELSEWHERE not in line or time.monotonic() - began > PATIENCE:
+            return End(code, line, time.monotonic() - began)
+        time.sleep(0.5)
+
+
+def _train(words: list[str], cores: int) -> tuple[int, str]:
+    threads = {"OMP_NUM_THREADS": str(cores), "MKL_NUM_THREADS": str(cores)}
+    with tempfile.TemporaryFile() as said:
+        done = subprocess.run(
+            words,
+            env={**os.environ, **threads},
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            preexec_fn=_die_with_parent,
+        )
+        said.seek(0)
+        lines = said.read().decode(errors="replace").strip().splitlines()
+    return done.returncode, lines[-1] if lines else f"exit code {done.returncode}"
+
+
+def _die_with_parent() -> None:
+    """A worker that is lost takes its run along: an orphan would hold the folder's lock."""
+    if hasattr(signal, "SIGKILL") and os.uname().sysname == "Linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # 1: PR_SET_PDEATHSIG
+
+
+def _connected(address: str) -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise MeadaError("--engine ray needs Ray: pip install 'meada[ray]'") from None
+    try:
+        ray.init(
+            address=address or None,
+            include_dashboard=None if address else False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+        )
+    except Exception as error:  # Ray raises many kinds for an address that does not answer
+        what = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise MeadaError(f"--address {address}: no Ray cluster answers there ({what})") from None
+    return ray
+
+
+def _end(ray: Any, ref: Any) -> End:
+    try:
+        return End(**ray.get(ref))
+    except ray.exceptions.RayError as error:  # lost too often, or a fault of the task's own
+        return End(1, (str(error).strip().splitlines() or [type(error).__name__])[-1], 0.0)
+
+
+def _verdict(item: Item, out: Path, end: End, outcome: Outcome) -> str:
+    for name, content in end.files.items():  # the record comes last: with it the run is done
+        write_bytes(item.folder(out).path / name, content)
+    if end.code == 0:
+        return f"done in {end.seconds / 60:.1f} min"
+    if ELSEWHERE in end.line:
+        outcome.elsewhere.append(item.name)
+        return "running elsewhere"
+    outcome.failed[item.name] = end.line
+    return f"failed: {end.line}"

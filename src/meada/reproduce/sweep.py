@@ -1,0 +1,63 @@
+"""A grid of settings around one recipe, each with several seeds, as a list of runs."""
+
+from collections.abc import Sequence
+from itertools import product
+
+from meada.errors import MeadaError, nearest
+from meada.recipe import Recipe, load_recipe
+from meada.reproduce.item import Item
+
+
+def sweep(recipe: str, grid: Sequence[str], seeds: int, changes: list[str]) -> list[Item]:
+    """One run for each seed and each choice of one value a key.
+
+    ``grid`` has entries such as ``beta=1,10,100`` or ``method.beta=1,10,100``.
+    """
+    if seeds < 1:
+        raise MeadaError(f"--seeds {seeds}: at least one is needed")
+    plain = load_recipe(recipe, changes)
+    axes = [axis(plain, entry) for entry in grid]
+    keys = [values[0].partition("=")[0] for values in axes]
+    if len(set(keys)) < len(keys):
+        raise MeadaError(f"--grid has {', '.join(keys)}: each key once, with all its values")
+    items = [
+        Item(load_recipe(recipe, [*changes, *cell], seed=seed))
+        for seed in range(seeds)
+        for cell in product(*axes)
+    ]
+    return list({item.name: item for item in items}.values())
+
+
+def axis(recipe: Recipe, entry: str) -> list[str]:
+    """The changes that one entry of the grid stands for.
+
+    >>> axis(load_recipe("digits/meada"), "beta=1,10")
+    ['method.beta=1', 'method.beta=10']
+    """
+    key, sign, text = entry.partition("=")
+    values = [value.strip() for value in text.split(",")]
+    if not sign or not key.strip() or not all(values):
+        raise MeadaError(f"--grid {entry}: the form key=value,value is needed, as in beta=1,10,100")
+    name = full_key(recipe, key.strip())
+    return [f"{name}={value}" for value in values]
+
+
+def full_key(recipe: Recipe, key: str) -> str:
+    """A key with its table, which may be left out where one table alone has such a key."""
+    known = sorted(_keys(recipe.model_dump()))
+    if key == "seed":
+        raise MeadaError("--grid seed=...: --seeds says how many seeds each choice has")
+    if key in known:
+        return key
+    found = [name for name in known if name.rpartition(".")[2] == key]
+    if len(found) > 1:
+        raise MeadaError(f"--grid {key}: {' and '.join(found)} go by that name; write one in full")
+    if not found:
+        raise MeadaError(f"--grid {key}: no key of the recipe goes by that; {nearest(key, known)}")
+    return found[0]
+
+
+def _keys(table: dict[str, object], path: str = "") -> set[str]:
+    here = {f"{path}{name}" for name, value in table.items() if not isinstance(value, dict)}
+    inner = [_keys(v, f"{path}{k}.") for k, v in table.items() if isinstance(v, dict)]
+    return here.union(*inner)

@@ -1,0 +1,80 @@
+"""How both models bear what neither has seen: fifteen corruptions and the crafted shifts."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from meada.corruptions import CORRUPTIONS, corrupt, frost_source
+from meada.datasets import Samples
+from meada.evaluation import evaluate
+from meada.evaluation.candidates import fixed_subset
+from meada.evaluation.crafted import crafted
+from meada.pool import as_float
+
+Tell = Callable[[str, int, int], None]
+GROUPS = {
+    "noise": CORRUPTIONS[:3],
+    "blur": CORRUPTIONS[3:7],
+    "weather": CORRUPTIONS[7:11],
+    "digital": CORRUPTIONS[11:],
+}
+
+
+def robustness(
+    nets: Mapping[str, nn.Module],
+    held_out: Samples,
+    *,
+    images: int,
+    severities: Sequence[int],
+    seed: int,
+    tell: Tell,
+) -> dict[str, dict[str, Any]]:
+    """For each network its scores under each corruption and each crafted shift.
+
+    The same ``images`` of the held-out ones, and the same corrupted pixels, for all networks.
+    """
+    some = fixed_subset("robustness", held_out, images)
+    found: dict[str, dict[str, Any]] = {
+        name: {
+            "images": len(some), "severities": list(severities), "seed": seed,
+            "note": f"a fixed {len(some):,} of the {len(held_out):,} held-out pictures, "
+            f"severity {', '.join(map(str, severities))} of 1 to 5 (frost: {frost_source()})",
+            "corruptions": {}, "crafted": {},
+        }
+        for name in nets
+    }  # fmt: skip
+    for number, corruption in enumerate(CORRUPTIONS):
+        tell("corruptions", number, len(CORRUPTIONS))
+        parts = [corrupt(some.images, corruption, s, seed=seed) for s in severities]
+        given = {corruption: (torch.cat(parts), some.labels.repeat(len(parts)))}
+        for name, net in nets.items():
+            found[name]["corruptions"] |= evaluate(net, given, severities=len(parts))
+    tell("corruptions", len(CORRUPTIONS), len(CORRUPTIONS))
+    shifted = crafted(as_float(some.images), seed)
+    for name, net in nets.items():
+        found[name]["crafted"] = evaluate(net, {k: (x, some.labels) for k, x in shifted.items()})
+    return found
+
+
+def rows(record: Mapping[str, Any]) -> dict[str, tuple[float, int]]:
+    """What a before/after table shows of a record: accuracy and number of pictures by line."""
+    beyond = record["robustness"]
+    lines = {"held-out pictures": _one(record["source"]["last"])}
+    lines["15 corruptions, mean"] = _mean(beyond["corruptions"])
+    for group, names in GROUPS.items():
+        lines[f"  {group}"] = _mean({name: beyond["corruptions"][name] for name in names})
+    lines["5 crafted shifts, mean"] = _mean(beyond["crafted"])
+    for name, scores in record["results"]["last"].items():
+        lines[f"test: {name}"] = _one(scores)
+    return lines
+
+
+def _one(scores: Mapping[str, Any]) -> tuple[float, int]:
+    return float(scores["accuracy"]), int(scores["n"])
+
+
+def _mean(scores: Mapping[str, Mapping[str, Any]]) -> tuple[float, int]:
+    values = [float(one["accuracy"]) for one in scores.values()]
+    return sum(values) / len(values), sum(int(one["n"]) for one in scores.values())

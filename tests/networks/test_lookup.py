@@ -1,0 +1,116 @@
+"""Networks by name: built in, somebody's own, timm's; each fault one sentence."""
+
+import sys
+from types import ModuleType, SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from meada.errors import MeadaError
+from meada.networks.lookup import network
+from meada.networks.normalise import Normalise
+from meada.units import sigma
+
+
+def linear(num_classes: int, inputs: int = 12) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(inputs, num_classes))
+
+
+@pytest.fixture
+def module(monkeypatch):
+    made = ModuleType("somebodys")
+    made.linear = linear
+    made.fixed = lambda: linear(4)
+    made.number = 3
+    monkeypatch.setitem(sys.modules, "somebodys", made)
+
+
+def test_a_function_of_a_module_makes_a_network(module):
+    assert network("somebodys:linear")(num_classes=5)(torch.rand(2, 3, 2, 2)).shape == (2, 5)
+
+
+def test_a_function_with_classes_of_its_own_is_not_told_of_others(module):
+    assert network("somebodys:fixed")(num_classes=3)(torch.rand(2, 3, 2, 2)).shape == (2, 4)
+
+
+def test_a_recipe_takes_arguments_without_annotation(tmp_path):
+    from meada.recipe import make, resolve
+
+    (tmp_path / "n.py").write_text(
+        "from torch import nn\ndef net(num_classes, width=3, *rest, **more):\n"
+        "    last = nn.Linear(width, num_classes)\n"
+        "    return nn.Sequential(nn.Flatten(), nn.Linear(12, width), last)\n"
+    )
+    name = f"{tmp_path / 'n.py'}:net"
+    recipe = resolve({
+        "name": "x", "data": {"name": "embedded"}, "method": {"name": "erm"},
+        "network": {"name": name, "width": 7},
+    })  # fmt: skip
+    assert make("network", recipe.network, num_classes=2)[1].out_features == 7
+
+
+@pytest.mark.parametrize(
+    "name, sentence",
+    [
+        ("lenett", "did you mean 'lenet'"),
+        ("nowhere.py:net", "there is no file nowhere.py"),
+        ("no.such.module:net", "importing no.such.module fails with ModuleNotFoundError"),
+        ("somebodys:nothing", "somebodys has no function 'nothing'"),
+        ("somebodys:number", "has no function 'number'"),
+        (":net", "unknown network ':net'"),
+    ],
+)
+def test_faults_are_one_sentence(module, name, sentence):
+    with pytest.raises(MeadaError, match=sentence):
+        network(name)
+
+
+def test_a_file_that_fails_is_told_with_its_error(tmp_path):
+    (tmp_path / "bad.py").write_text("1 / 0")
+    with pytest.raises(MeadaError, match="bad.py fails with ZeroDivisionError"):
+        network(f"{tmp_path / 'bad.py'}:net")
+
+
+class Fake(nn.Module):
+    """As timm makes them: a network on normalised images, which says how they are normalised."""
+
+    def __init__(self, classes):
+        super().__init__()
+        self.fc = nn.Linear(12, classes)
+        self.pretrained_cfg = {"mean": (0.1, 0.2, 0.3), "std": (0.5, 0.25, 0.2)}
+
+    def forward(self, x):
+        return self.fc(x.flatten(1))
+
+
+@pytest.fixture
+def timm(monkeypatch):
+    asked = []
+
+    def create_model(name, *, pretrained, num_classes):
+        asked.append((name, pretrained, num_classes))
+        return Fake(num_classes)
+
+    fake = SimpleNamespace(list_models=lambda: ["resnet18", "vit_tiny"], create_model=create_model)
+    monkeypatch.setitem(sys.modules, "timm", fake)
+    return asked
+
+
+def test_timm_networks_take_pixels_and_keep_their_names(timm):
+    net = network("timm:resnet18")(num_classes=4, pretrained=True)
+    assert timm == [("resnet18", True, 4)]
+    assert list(net.state_dict()) == ["fc.weight", "fc.bias"]  # as in its published files
+    x = torch.rand(2, 3, 2, 2)
+    mean, std = (torch.tensor(v).view(3, 1, 1) for v in ((0.1, 0.2, 0.3), (0.5, 0.25, 0.2)))
+    assert torch.allclose(net(x), net.fc(((x - mean) / std).flatten(1)))
+    assert sigma(net).tolist() == pytest.approx([0.5, 0.25, 0.2])
+    assert any(isinstance(m, Normalise) for m in net.modules())
+
+
+def test_timm_is_asked_for_by_name(timm, monkeypatch):
+    with pytest.raises(MeadaError, match="unknown to timm: did you mean 'resnet18'"):
+        network("timm:resnet81")
+    monkeypatch.setitem(sys.modules, "timm", None)
+    with pytest.raises(MeadaError, match="needs timm, which cannot be imported here"):
+        network("timm:resnet18")
