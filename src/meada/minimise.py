@@ -1,8 +1,7 @@
 """Minimisation phase: fit the network to the pool."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -74,12 +73,18 @@ def minimise(
             pool_size=len(pool),
             round=training.round,
         )
-        view = partial(augment, generator=here.own or here.generator) if augment else None
-        batch = moved(pool.batch(index, view), net)
+        batch = moved(pool.batch(index, through(augment, here.each)), net)
         value = descend(training, loss, batch, here, descent, together, weight)
         training.step += 1
         training.position += 1
         yield value
+
+
+def through(
+    augment: Augment | None, generator: torch.Generator
+) -> Callable[[Tensor], Tensor] | None:
+    """How a batch's images are looked at."""
+    return None if augment is None else lambda images: augment(images, generator)
 
 
 def descend(
