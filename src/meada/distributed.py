@@ -88,7 +88,7 @@ class World:
         start = self.rank * each + min(self.rank, more)
         return items[start : start + each + (self.rank < more)]
 
-    def share(self, index: Labels, pieces: int = 1) -> tuple[Labels, float]:
+    def share(self, index: Labels, pieces: int = 1) -> tuple[Tensor, float]:
         """This process's part of a batch (of each of its equal ``pieces``), and its weight.
 
         The mean over the processes of weight times mean loss is the mean loss of the batch. A batch
