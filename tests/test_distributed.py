@@ -25,7 +25,7 @@ from meada.recipe import load_recipe
 from meada.run import run
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-SLOW = "steps = 120\nstep_size = 1.0\nblock = 3"  # a maximisation phase long enough to be hit
+SLOW = "steps = 80\nstep_size = 1.0\nblock = 3"  # a maximisation phase long enough to be hit
 
 
 def torchrun(*words, **flags) -> subprocess.Popen[str]:

@@ -215,7 +215,9 @@ def test_two_processes_do_not_share_a_folder(tmp_path):
 
 def test_ctrl_c_keeps_the_last_state_and_says_how_to_go_on(tmp_path):
     recipe = write_recipe(tmp_path, total_steps=3000)
-    process = start(recipe, tmp_path / "run")
+    # Where the tests themselves run in the background, children would ignore the signal.
+    heard = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)
+    process = start(recipe, tmp_path / "run", preexec_fn=heard)
     wait_for(lambda: (tmp_path / "run" / "checkpoint.pt").exists(), process)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)

@@ -48,8 +48,8 @@ def show(folders: Mapping[str, Path], out: Path) -> None:
     page = build(find_runs(list(folders.values())), title=TITLE, before=[first])
     write(page, out=out / "report.html")
     console.print(foot)
-    console.print("Pictures: " + ", ".join(str(out / name) for name in files))
-    console.print(f"Report:   {out / 'report.html'}")
+    console.print("Pictures: " + ", ".join(str(out / name) for name in files), soft_wrap=True)
+    console.print(f"Report:   {out / 'report.html'}", soft_wrap=True)
 
 
 def rows(records: Mapping[str, dict[str, Any]]) -> tuple[list[str], dict[str, list[float]]]:

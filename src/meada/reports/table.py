@@ -24,7 +24,8 @@ def print_record(record: Mapping[str, Any], out: Path, console: Console | None =
         table.add_row(f"{rule} ({KNOWS[rule]})", *cells)
     console.print(table)
     spent = ", ".join(f"{k} {v:.0f} s" for k, v in record["seconds"].items())
-    console.print(f"{record['steps']:,} steps; {spent}. Record: {out / 'record.json'}")
+    told = f"{record['steps']:,} steps; {spent}. Record: {out / 'record.json'}"
+    console.print(told, soft_wrap=True)  # a path that is cut in two cannot be copied
 
 
 def print_scores(scores: Mapping[str, Mapping[str, float]], *, title: str) -> None:
