@@ -19,7 +19,7 @@ from meada.types import Labels
 
 Span = tuple[int, int]  # samples from the first up to and without the second
 TOUCHED = 64 << 10  # bytes that the kernel maps around a page that is asked for
-HELD = 64 << 20  # bytes of a file on disk that may be in the process at once
+HELD = 512 << 20  # bytes of a file on disk that may be in the process at once
 NUMPY = {torch.uint8: np.uint8, torch.float32: np.float32, torch.float64: np.float64}
 
 
@@ -51,7 +51,8 @@ class DiskImages:
 
     def __getitem__(self, index: Labels | slice) -> Tensor:
         where = index.numpy() if isinstance(index, Tensor) else index
-        taken = np.array(self._map.of(self.path)[where])
+        taken = self._map.of(self.path)[where]
+        taken = taken.copy() if taken.base is not None else taken  # a slice is a view of the map
         self._map.used(len(taken) * max(TOUCHED, self.nbytes // max(len(self), 1)))
         return torch.from_numpy(taken)
 
@@ -65,7 +66,7 @@ class _Map:
 
     def of(self, path: Path) -> NDArray[Any]:
         if self.array is None:
-            self.array = _mapped(path)
+            self.array = np.asarray(_mapped(path))
         return self.array
 
     def used(self, more: int) -> None:
