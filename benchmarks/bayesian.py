@@ -10,7 +10,6 @@ by the same 16 draws that took no part, and by its distance from the ascent with
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -112,11 +111,17 @@ def cost(rounds: int = 5) -> dict[str, float]:
 
 def peak_megabytes(kind: str) -> float:
     """Added by ten minimisation steps to what Python and torch take."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = _high_water()
     step = stepper(kind)
     for _ in range(10):
         step()
-    return round((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+    return round((_high_water() - before) / 1024)
+
+
+def _high_water() -> int:
+    """In kilobytes, of this process: ``ru_maxrss`` would begin with that of its parent."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
 
 def _in_a_process(kind: str) -> float:
