@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests_resume import stopped_and_resumed
 from tests_tiny import write_recipe
 
 from meada.errors import MeadaError
@@ -129,15 +130,8 @@ def finished(tmp_path, single):
 
 def test_a_method_that_grows_nothing_is_resumed_after_a_round(tmp_path, single):
     recipe = load_recipe(str(write_recipe(tmp_path, method="erm", settings="")))
-    whole = run(recipe, tmp_path / "whole")
-
-    def stop(phase: str, done: int, total: int) -> None:
-        if "minimise" in phase and done == 14:  # two rounds are over
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(recipe, tmp_path / "cut", tell=stop)
-    assert run(recipe, tmp_path / "cut", resume=True)["results"] == whole["results"]
+    whole, cut = stopped_and_resumed(recipe, tmp_path, step=14)  # two rounds are over
+    assert cut["results"] == whole["results"]
     assert equal(weights(tmp_path / "whole"), weights(tmp_path / "cut"))
 
 

@@ -4,12 +4,13 @@ from copy import deepcopy
 
 import pytest
 import torch
+from tests_resume import killed_and_resumed
 from torch import nn
 from torch.testing import assert_close
 
 import meada
-from meada.algorithm import Plan, Watch, begin, train
-from meada.checkpoint import load_checkpoint, save_checkpoint, save_weights
+from meada.algorithm import Plan, begin, train
+from meada.checkpoint import save_weights
 from meada.errors import MeadaError
 from meada.methods import METHODS
 from meada.methods.domains import members, numbered, summed
@@ -58,24 +59,11 @@ def states(training):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("cut", [1, 2, 7])  # in the first stages, between them, in the last
 def test_killed_and_resumed_it_is_the_same_training(name, net, pool, tmp_path, cut):
-    whole, method = fresh(name, net, pool)
-    train(whole, pool, method, PLAN, SGD)
+    def anew():
+        training, method = fresh(name, net, pool)
+        return training, pool, method
 
-    class Killed(Exception):
-        pass
-
-    def kill(training, loss):
-        if training.step == cut:
-            save_checkpoint(tmp_path / "checkpoint.pt", training, {})
-            raise Killed
-
-    broken, method = fresh(name, net, pool)
-    with pytest.raises(Killed):
-        train(broken, pool, method, PLAN, SGD, watch=Watch(stepped=kill))
-    resumed, method = fresh(name, net, pool)
-    load_checkpoint(tmp_path / "checkpoint.pt", resumed)
-    assert resumed.step == cut
-    train(resumed, pool, method, PLAN, SGD)
+    whole, resumed = killed_and_resumed(anew, PLAN, SGD, tmp_path, cut)
     assert_close(states(whole), states(resumed), rtol=0, atol=0)
 
 

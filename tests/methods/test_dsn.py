@@ -5,13 +5,13 @@ from copy import deepcopy
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests_resume import killed_and_resumed, stopped_and_resumed
 from tests_tiny import write_recipe
 from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.testing import assert_close
 
-from meada.algorithm import Plan, Watch, begin, train
-from meada.checkpoint import load_checkpoint, save_checkpoint
+from meada.algorithm import Plan, begin, train
 from meada.errors import MeadaError
 from meada.methods.dsn import difference, dsn, numbered, private_codes, scale_invariant_mse
 from meada.methods.each_domain import EachDomain
@@ -19,7 +19,6 @@ from meada.methods.method import Context
 from meada.optimise import Descent
 from meada.pool import Pool
 from meada.recipe import load_recipe
-from meada.run import run
 from meada.types import Batch
 
 SGD = Descent(name="sgd", lr=0.05, momentum=0.9)
@@ -189,37 +188,17 @@ def test_killed_and_resumed_it_is_the_same_training(net, pool, tmp_path, cut):
     plan = Plan(rounds=1, min_steps=3, total_steps=6, batch_size=2)
     method = dsn(after=0.5, side=8)
     assert isinstance(method.loss, EachDomain)
-    fresh = lambda: begin(deepcopy(net), pool, method, SGD)
+    fresh = lambda: (begin(deepcopy(net), pool, method, SGD), pool, method)
 
-    class Killed(Exception):
-        pass
-
-    def kill(training, loss):
-        if training.step == cut:
-            save_checkpoint(tmp_path / "checkpoint.pt", training, {})
-            raise Killed
-
-    whole, broken, resumed = fresh(), fresh(), fresh()
-    train(whole, pool, method, plan, SGD)
-    with pytest.raises(Killed):
-        train(broken, pool, method, plan, SGD, watch=Watch(stepped=kill))
-    load_checkpoint(tmp_path / "checkpoint.pt", resumed)
-    train(resumed, pool, method, plan, SGD)
+    whole, resumed = killed_and_resumed(fresh, plan, SGD, tmp_path, cut)
     for a, b in ((whole.net, resumed.net), (whole.parts.modules, resumed.parts.modules)):
         assert_close(a.state_dict(), b.state_dict(), rtol=0, atol=0)
 
 
 def test_a_run_of_it_can_be_stopped_and_resumed(tmp_path, single):
     recipe = load_recipe(str(write_recipe(tmp_path, method="dsn", settings="side = 8")))
-    whole = run(recipe, tmp_path / "whole")
-
-    def stop(phase: str, done: int, total: int) -> None:
-        if "minimise" in phase and done == 9:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(recipe, tmp_path / "cut", tell=stop)
-    assert run(recipe, tmp_path / "cut", resume=True)["results"] == whole["results"]
+    whole, cut = stopped_and_resumed(recipe, tmp_path, step=9)
+    assert cut["results"] == whole["results"]
     a, b = (load_file(tmp_path / d / "model.safetensors") for d in ("whole", "cut"))
     assert_close(a, b, rtol=0, atol=0)
 

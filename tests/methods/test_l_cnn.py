@@ -6,6 +6,7 @@ from copy import deepcopy
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests_resume import killed_and_resumed, stopped_and_resumed
 from tests_tiny import write_recipe
 from torch import nn
 from torch.nn.functional import conv2d, cross_entropy, linear
@@ -13,7 +14,7 @@ from torch.testing import assert_close
 
 import meada
 from meada.algorithm import Plan, Watch, begin, train
-from meada.checkpoint import load_checkpoint, save_checkpoint, save_weights
+from meada.checkpoint import save_weights
 from meada.errors import MeadaError
 from meada.folder import RunFolder
 from meada.methods.each_domain import EachDomain
@@ -23,7 +24,7 @@ from meada.networks.classifier import watching
 from meada.optimise import Descent
 from meada.pool import Pool
 from meada.recipe import load_recipe
-from meada.run import load_model, run
+from meada.run import load_model
 
 SGD = Descent(name="sgd", lr=0.05, momentum=0.9)
 IDS = (7, -2, 40)
@@ -207,36 +208,16 @@ def test_weights_of_other_ranks_can_be_loaded(net, tmp_path):
 def test_killed_and_resumed_it_is_the_same_training(pool, tmp_path, cut):
     plan = Plan(rounds=1, min_steps=3, total_steps=6, batch_size=2)
     method, start = l_cnn(), plain()
-    fresh = lambda: begin(method.adapt(deepcopy(start)), pool, method, SGD)
+    fresh = lambda: (begin(method.adapt(deepcopy(start)), pool, method, SGD), pool, method)
 
-    class Killed(Exception):
-        pass
-
-    def kill(training, loss):
-        if training.step == cut:
-            save_checkpoint(tmp_path / "checkpoint.pt", training, {})
-            raise Killed
-
-    whole, broken, resumed = fresh(), fresh(), fresh()
-    train(whole, pool, method, plan, SGD)
-    with pytest.raises(Killed):
-        train(broken, pool, method, plan, SGD, watch=Watch(stepped=kill))
-    load_checkpoint(tmp_path / "checkpoint.pt", resumed)
-    train(resumed, pool, method, plan, SGD)
+    whole, resumed = killed_and_resumed(fresh, plan, SGD, tmp_path, cut)
     assert_close(whole.net.state_dict(), resumed.net.state_dict(), rtol=0, atol=0)
 
 
 def test_a_run_is_stopped_resumed_and_its_model_rebuilt(tmp_path, single):
     recipe = load_recipe(str(write_recipe(tmp_path, method="l-cnn", settings="error = 0.2")))
-    whole = run(recipe, tmp_path / "whole")
-
-    def stop(phase: str, done: int, total: int) -> None:
-        if "minimise" in phase and done == 9:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(recipe, tmp_path / "cut", tell=stop)
-    assert run(recipe, tmp_path / "cut", resume=True)["results"] == whole["results"]
+    whole, cut = stopped_and_resumed(recipe, tmp_path, step=9)
+    assert cut["results"] == whole["results"]
     a, b = (load_model(RunFolder(tmp_path / d), 10).eval() for d in ("whole", "cut"))
     x = torch.rand(2, 3, 32, 32)
     assert_close(a(x), b(x), rtol=0, atol=0)

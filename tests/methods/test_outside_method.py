@@ -4,12 +4,12 @@ from copy import deepcopy
 
 import pytest
 import torch
+from tests_resume import killed_and_resumed
 from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.testing import assert_close
 
-from meada.algorithm import Plan, Watch, begin, train
-from meada.checkpoint import load_checkpoint, save_checkpoint
+from meada.algorithm import Plan, begin, train
 from meada.methods.method import Context, Method, Parts
 from meada.optimise import Descent
 from meada.pool import Pool
@@ -58,24 +58,7 @@ def test_its_module_is_trained_by_its_own_optimiser(linear_net):
 
 @pytest.mark.parametrize("cut", [1, 4, 8])
 def test_it_is_saved_and_resumed_with_the_network(linear_net, tmp_path, cut):
-    whole, pool, method = fresh(linear_net)
-    train(whole, pool, method, PLAN, SGD)
-
-    class Killed(Exception):
-        pass
-
-    def kill(training, loss):
-        if training.step == cut:
-            save_checkpoint(tmp_path / "checkpoint.pt", training, {})
-            raise Killed
-
-    broken, pool, method = fresh(linear_net)
-    with pytest.raises(Killed):
-        train(broken, pool, method, PLAN, SGD, watch=Watch(stepped=kill))
-    resumed, pool, method = fresh(linear_net)
-    load_checkpoint(tmp_path / "checkpoint.pt", resumed)
-    assert resumed.step == cut
-    train(resumed, pool, method, PLAN, SGD)
+    whole, resumed = killed_and_resumed(lambda: fresh(linear_net), PLAN, SGD, tmp_path, cut)
     for a, b in ((whole.net, resumed.net), (whole.parts.modules, resumed.parts.modules)):
         assert_close(a.state_dict(), b.state_dict(), rtol=0, atol=0)
     moments = [t.parts.optimisers["critic"].state_dict()["state"] for t in (whole, resumed)]

@@ -1,9 +1,9 @@
 """AGG (Li et al., 2019): ERM on all source domains at once, the baseline of Table 2."""
 
-import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from meada.methods.domains import places_of, summed
 from meada.methods.each_domain import EachDomain
 from meada.methods.method import Context, Method
 from meada.types import Batch, Scalar
@@ -17,5 +17,4 @@ def agg(*, each_domain: bool = False) -> Method:
 def sum_of_risks(net: nn.Module, batch: Batch, context: Context) -> Scalar:
     r"""One mean for each domain, added up: :math:`\sum_d \mathrm{mean}_{i \in d}\, CE_i`."""
     ce = cross_entropy(net(batch.x), batch.y, reduction="none")
-    domain = torch.zeros_like(batch.y) if batch.domain is None else batch.domain
-    return torch.stack([ce[domain == d].mean() for d in domain.unique()]).sum()
+    return summed(ce, places_of(batch))

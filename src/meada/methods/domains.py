@@ -20,15 +20,20 @@ def members(batch: Batch, method: str, domains: int | None = None) -> Places:
     >>> members(Batch(x, y, torch.tensor([7, 2, 7, 2])), "mldg")
     [tensor([1, 3]), tensor([0, 2])]
     """
-    found = torch.zeros_like(batch.y) if batch.domain is None else batch.domain
-    numbers = found.unique()
-    at_least_two(len(numbers), method)
-    if domains is not None and len(numbers) != domains:
+    places = places_of(batch)
+    at_least_two(len(places), method)
+    if domains is not None and len(places) != domains:
         raise MeadaError(
-            f"{method} has parts for {domains} source domains and the batch has {len(numbers)}: "
+            f"{method} has parts for {domains} source domains and the batch has {len(places)}: "
             "it is made for the domains that it trains on (a setting 'domains' says how many)"
         )
-    return [(found == number).nonzero().flatten() for number in numbers]
+    return places
+
+
+def places_of(batch: Batch) -> Places:
+    """The same for any number of domains; a batch without domains is all of one."""
+    found = torch.zeros_like(batch.y) if batch.domain is None else batch.domain
+    return [(found == number).nonzero().flatten() for number in found.unique()]
 
 
 def at_least_two(n: int, method: str) -> None:

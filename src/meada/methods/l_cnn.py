@@ -19,6 +19,7 @@ from torch.nn.parameter import UninitializedParameter
 from meada.errors import MeadaError
 from meada.methods.each_domain import EachDomain
 from meada.methods.method import Context, Method, Parts
+from meada.networks.rest import held_over
 from meada.types import Batch, Scalar
 
 Matrix = Float[Tensor, "M N"]
@@ -143,15 +144,8 @@ TWINS: dict[type[nn.Module], type[LowRank]] = {
 @contextmanager
 def describing(net: nn.Module, z: Descriptor) -> Iterator[None]:
     """Every forward pass inside is that of the domain which ``z`` describes."""
-    layers = [module for module in net.modules() if isinstance(module, LowRank)]
-    before = [layer.descriptor for layer in layers]
-    try:
-        for layer in layers:
-            layer.descriptor = z
+    with held_over([m for m in net.modules() if isinstance(m, LowRank)], "descriptor", z):
         yield
-    finally:
-        for layer, old in zip(layers, before, strict=True):
-            layer.descriptor = old
 
 
 def to_low_rank(

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
+from meada.networks.rest import held_over
 from meada.streams import stream
 
 
@@ -84,12 +85,5 @@ def _both(mixin: type[Random], own: type[nn.Module]) -> type[nn.Module]:
 @contextmanager
 def holding(net: nn.Module, draw: Draw) -> Iterator[None]:
     """Every forward pass inside is that of the one network which ``draw`` stands for."""
-    modules = [module for module in net.modules() if isinstance(module, Random)]
-    before = [module.draw for module in modules]
-    try:
-        for module in modules:
-            module.draw = draw
+    with held_over([m for m in net.modules() if isinstance(m, Random)], "draw", draw):
         yield
-    finally:
-        for module, old in zip(modules, before, strict=True):
-            module.draw = old

@@ -1,6 +1,6 @@
 """A network at rest: looked at, climbed on, and left exactly as it was found."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -40,6 +40,19 @@ def at_rest(net: nn.Module, stochastic: Collection[str] = ()) -> Iterator[None]:
         for weight, wants in wanted:
             weight.requires_grad_(wants)
         _restore(buffers)
+
+
+@contextmanager
+def held_over(modules: Sequence[nn.Module], name: str, value: object) -> Iterator[None]:
+    """Every module's attribute ``name`` is ``value`` inside, and what it was afterwards."""
+    before = [getattr(module, name) for module in modules]
+    try:
+        for module in modules:
+            setattr(module, name, value)
+        yield
+    finally:
+        for module, old in zip(modules, before, strict=True):
+            setattr(module, name, old)
 
 
 @torch.no_grad()
