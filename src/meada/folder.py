@@ -53,6 +53,10 @@ class RunFolder:
         return self.path / "attack.json"
 
     @property
+    def position(self) -> Path:
+        return self.path / "position.json"
+
+    @property
     def pool(self) -> Path:
         return self.path / "pool"
 
@@ -133,6 +137,17 @@ class RunFolder:
         lines = self.log.read_text(encoding="utf-8").splitlines(keepends=True)
         kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
         write_text(self.log, "".join(kept))
+
+    def write_position(self, phase: str, done: int, total: int) -> None:
+        """Where a run is, for whoever watches it; nothing is resumed from it."""
+        write_text(self.position, json.dumps({"phase": phase, "done": done, "total": total}))
+
+    def load_position(self) -> tuple[str, int, int] | None:
+        try:
+            held = json.loads(self.position.read_text(encoding="utf-8"))
+            return str(held["phase"]), int(held["done"]), int(held["total"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
 
     def load_recipe(self) -> Recipe:
         if not self.recipe.exists():

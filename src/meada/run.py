@@ -1,6 +1,7 @@
 """A run: recipe -> data -> network -> Algorithm 1 -> scores -> record; resumable at any moment."""
 
 import shutil
+import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from copy import deepcopy
@@ -53,11 +54,25 @@ def run(recipe: Recipe, out: Path, *, resume: bool = False, tell: Tell = nothing
             (folder.carry_on if resume else folder.begin)(recipe)
         world = replace(world, shared=folder.shared(world))
         if not world.hand_out(b"finished" if folder.finished else b""):
-            _train(recipe, folder, tell, world)
+            _train(recipe, folder, noted(tell, folder) if world.first else tell, world)
         world.barrier()
         if world.leads:
             clean(folder, keep_pool=recipe.pool.keep)
         return folder.load_record() if world.first else {}
+
+
+def noted(tell: Tell, folder: RunFolder, every: float = 2.0) -> Tell:
+    """``tell``, and the position in the run's folder every so many seconds."""
+    last = float("-inf")
+
+    def both(phase: str, done: int, total: int) -> None:
+        nonlocal last
+        tell(phase, done, total)
+        if time.monotonic() - last >= every:
+            folder.write_position(phase, done, total)
+            last = time.monotonic()
+
+    return both
 
 
 def build_network(recipe: Recipe, classes: int, *, file: bool = True) -> nn.Module:
@@ -230,5 +245,6 @@ def _scores(net: nn.Module, task: Task, world: World) -> dict[str, Any]:
 def clean(folder: RunFolder, *, keep_pool: bool) -> None:
     """What only an unfinished run needs."""
     shutil.rmtree(folder.path / "candidates", ignore_errors=True)
+    folder.position.unlink(missing_ok=True)
     if not keep_pool:
         shutil.rmtree(folder.pool, ignore_errors=True)

@@ -127,6 +127,16 @@ def test_a_weight_of_low_rank_is_given_back_exactly():
         assert_close(low[i].weight, given[i].weight)
 
 
+def test_noise_that_is_cut_short_of_the_error_keeps_its_norm():
+    """Fully connected layers that begin at random have no low rank: activations keep their size."""
+    layer = nn.Linear(64, 48, bias=False)
+    cut = to_low_rank(nn.Sequential(layer), error=0.1, max_rank=8)[0]
+    assert cut.weight.norm().item() == pytest.approx(layer.weight.norm().item())
+    assert torch.linalg.matrix_rank(cut.weight) == 8
+    x = torch.randn(4096, 64, generator=torch.Generator().manual_seed(0))
+    assert cut(x).std().item() == pytest.approx(layer(x).std().item(), rel=0.1)
+
+
 def test_the_rank_is_the_least_that_the_error_allows():
     w = torch.linalg.qr(torch.randn(6, 6))[0] @ torch.diag(torch.tensor([5.0, 4, 3, 2, 1, 0.5]))
     total = 25 + 16 + 9 + 4 + 1 + 0.25

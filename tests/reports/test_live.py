@@ -13,7 +13,7 @@ from meada.folder import RunFolder
 from meada.recipe import load_recipe
 from meada.reports.live import at_work, going_on, lines
 from meada.reports.serve import page, server
-from meada.run import run
+from meada.run import noted, run
 
 
 @pytest.fixture
@@ -40,6 +40,18 @@ def test_an_unfinished_run_is_running_or_stopped(folder):
     assert "stopped" in next(lines(folder)) and not going_on(folder)
     with RunFolder(folder).lock():
         assert "running" in next(lines(folder)) and going_on(folder.parent)
+
+
+def test_a_running_one_says_where_it_is(held):
+    (held / "record.json").unlink()
+    noted(lambda *place: None, RunFolder(held))("round 2 of 3, maximise", 12_288, 20_000)
+    assert "  round 2 of 3, maximise: 12,288 of 20,000" in lines(held)
+    (held / "position.json").write_text("{")
+    assert not any("maximise" in line for line in lines(held))
+
+
+def test_a_finished_run_leaves_no_position(folder):
+    assert not (folder / "position.json").exists()
 
 
 def test_looking_does_not_take_the_lock(folder):

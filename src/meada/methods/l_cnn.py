@@ -185,6 +185,8 @@ def _make_low_rank(layer: nn.Module, domains: int, error: float, max_rank: int) 
     u_out = leading(w.flatten(1), each, max_rank)
     u_in = leading(w.transpose(0, 1).flatten(1), each, max_rank)
     agnostic = torch.einsum("oa,oik,ib->abk", u_out, w, u_in).flatten(1)
+    if 1 - (agnostic.norm() / w.norm()) ** 2 > 2 * error**2:  # noise cut by max_rank: most of its
+        agnostic *= w.norm() / agnostic.norm()  # norm would go, and the activations with it
     core = torch.cat([torch.zeros(domains, *agnostic.shape).to(w), agnostic[None]])
     layer.__class__ = TWINS[type(layer)]
     layer.rest = tuple(weight.shape[2:])  # type: ignore[assignment]

@@ -39,6 +39,10 @@ def _about(run: Run) -> Iterator[str]:
         f"{run.name}: {run.method}, seed {run.seed}, {state}; "
         f"step {run.record['steps']:,} of {total}{unit}"
     )
+    where = run.folder.load_position() if state == "running" else None
+    if where:
+        phase, done, total = where
+        yield f"  {phase}: {done:,} of {total:,}"
     scored = [line for line in run.log if "loss" in line]
     if scored:
         last = scored[-1]

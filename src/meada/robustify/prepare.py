@@ -1,6 +1,7 @@
 """From what was asked to a plan that is kept: settings, costs, estimate, and two recipes."""
 
 import json
+import time
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import asdict, dataclass
@@ -91,6 +92,7 @@ def read_plan(path: Path, asked: Asked) -> Prepared:
 
 def prepare(asked: Asked, path: Path, *, say: Say, tell: Callable[[int, int], None]) -> Prepared:
     """Look at the pictures, choose, measure, fit to the time given, and write it down."""
+    began = time.monotonic()
     own = survey(Path(asked.data), tell=tell)
     met = targets(asked.tests, own, tell=tell)
     for one in {id(s): s for s in (own, *(s for s, _ in met.values()))}.values():
@@ -113,7 +115,8 @@ def prepare(asked: Asked, path: Path, *, say: Say, tell: Callable[[int, int], No
     note = f"robustify: planned for {told(whole)}"
     chosen = {**settings, **robust}
     if asked.minutes is not None:
-        chosen = fit(chosen, costs, sizes, growth, minutes=asked.minutes, pinned=pinned)
+        left = asked.minutes - (time.monotonic() - began) / 60  # pictures have been read by now
+        chosen = fit(chosen, costs, sizes, growth, minutes=left, pinned=pinned)
         note = (
             f"robustify: fitted to {asked.minutes:g} minutes; in full it would take {told(whole)}"
         )
