@@ -5,13 +5,13 @@ from copy import deepcopy
 import pytest
 import torch
 from torch import nn
-from torch.nn.functional import one_hot
+from torch.nn.functional import cosine_similarity, one_hot
 from torch.testing import assert_close
 
 import meada
 from meada.entropy import softmax_entropy
 from meada.errors import MeadaError, NonFiniteError
-from meada.maximise import perturb
+from meada.maximise import of_unit_size, perturb
 
 PAPER = {"beta": 0.7, "gamma": 1.3, "step_size": 1e-3}
 
@@ -195,6 +195,26 @@ def test_a_step_size_a_channel(linear_net, batch):
     assert_close(moved[:, 1], one[:, 1])
     shaped = perturb(linear_net, x, y, beta=0.0, gamma=0.0, step_size=eta.view(3, 1, 1), steps=1)
     assert torch.equal(shaped, moved + x)
+
+
+def test_a_unit_step_has_its_length_whatever_the_gradients(linear_net, batch):
+    """Sure and unsure samples move equally far, along the same direction as with ``unit=False``."""
+    x, y = batch
+    x = 0.25 + 0.5 * x  # away from the clamp
+    sure = deepcopy(linear_net)
+    sure[1].weight.data *= 30.0
+    for net in (linear_net, sure):
+        moved = perturb(net, x, y, beta=0.7, gamma=0.0, step_size=0.01, steps=1, unit=True) - x
+        assert_close(moved.square().mean((1, 2, 3)).sqrt(), torch.full((len(x),), 0.01))
+        plain = perturb(net, x, y, beta=0.7, gamma=0.0, step_size=1e-6, steps=1) - x
+        along = cosine_similarity(moved.flatten(1), plain.flatten(1))
+        assert_close(along, torch.ones(len(x)), rtol=0, atol=1e-6)
+
+
+def test_a_unit_step_of_a_vanishing_gradient(single):
+    tiny = torch.full((2, 3, 4, 4), 1e-30)  # its square is zero in single precision
+    tiny[1] = 0.0
+    assert_close(of_unit_size(tiny), torch.stack([torch.ones(3, 4, 4), torch.zeros(3, 4, 4)]))
 
 
 def test_the_callers_no_grad_does_not_matter(linear_net, batch):

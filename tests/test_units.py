@@ -63,6 +63,13 @@ def test_units_of_a_sample_are_left_alone(linear_net):
     assert per_sample("sample", linear_net, x, step_size=0.1, gamma=2.0, batch=9) == (0.1, 2.0)
 
 
+def test_pixels_are_those_of_any_network(linear_net):
+    """The way of a step is left alone; gamma's cost is a mean over z, as in official units."""
+    x = torch.rand(1, 3, 4, 4)
+    for net in (linear_net, nn.Sequential(Normalise(0.5, 0.5), nn.Flatten(), nn.Linear(48, 5))):
+        assert per_sample("pixels", net, x, step_size=0.1, gamma=2.0, batch=9) == (0.1, 2.0 / 48)
+
+
 def test_two_normalisations_are_refused():
     net = nn.Sequential(Normalise(0.5, 0.5), Normalise(0.5, 0.5), nn.Flatten(), nn.Linear(48, 5))
     with pytest.raises(MeadaError, match="2 normalisation layers"):

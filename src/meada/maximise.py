@@ -25,6 +25,7 @@ def perturb(
     gamma: float,
     step_size: float | Tensor,
     steps: int,
+    unit: bool = False,
     embedding: str | None = None,
     block: int | None = None,
     stochastic: Collection[str] = (),
@@ -45,6 +46,8 @@ def perturb(
     Args:
         net: any module from images in [0, 1] to logits; normalisation is one of its layers.
         step_size: the paper's eta, a number or one number a channel.
+        unit: go along each sample's gradient by a fixed way, whatever its length: a step changes
+            the pixels of every sample by ``step_size`` in the root mean square.
         embedding: the submodule whose output is z; by default the input of the last ``nn.Linear``.
         block: climb at most so many samples at once; the same blocks give the same bits.
         stochastic: submodules that stay random, such as MC-dropout; all others are in eval mode.
@@ -71,7 +74,7 @@ def perturb(
             net, embedding, count=posterior_draws, stochastic=stochastic, seed=seed
         ) as passes:
             climbed = [
-                ascend(passes, x0, y0, objective, eta, steps, draws, uncertainty)
+                ascend(passes, x0, y0, objective, eta, steps, draws, uncertainty, unit)
                 for x0, y0 in zip(x.detach().split(size), y.split(size), strict=True)
             ]
         return torch.cat(climbed)
@@ -86,6 +89,7 @@ def ascend(
     steps: int,
     draws: Renewal = "shared",
     uncertainty: Uncertainty = "expected",
+    unit: bool = False,
 ) -> Images:
     """The inner loop of Algorithm 1 for one block of samples."""
     x = x0.clone()
@@ -103,9 +107,22 @@ def ascend(
         values = over_draws(objective, drawn, z0, y, uncertainty)
         (gradient,) = torch.autograd.grad(values.sum(), x)
         faults.append(~(values.isfinite() & gradient.flatten(1).sum(1).isfinite()).detach())
-        x = x + eta * gradient
+        x = x + eta * (of_unit_size(gradient) if unit else gradient)
     _refuse(faults, len(x0))
     return x.detach().clamp(0, 1)
+
+
+def of_unit_size(gradient: Images) -> Images:
+    """Each sample's over its root mean square; one that is zero stays zero.
+
+    >>> of_unit_size(torch.tensor([[[[3.0, -4.0]]], [[[0.0, 0.0]]]])).flatten(1)  # over sqrt(12.5)
+    tensor([[ 0.8485, -1.1314],
+            [ 0.0000,  0.0000]])
+    """
+    largest = gradient.abs().amax((1, 2, 3), keepdim=True).clamp_min(1e-37)
+    scaled = gradient / largest  # first, since squares of gradients as small as 1e-30 are zero
+    size = scaled.square().mean((1, 2, 3), keepdim=True).sqrt()
+    return scaled / size.clamp_min(torch.finfo(size.dtype).tiny)
 
 
 def over_draws(

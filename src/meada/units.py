@@ -4,6 +4,9 @@ The published code averages its losses over a batch of B, its cost over the D co
 climbs (x - mean) / sigma. A step of lr_max there is, in pixels and per sample,
 ``eta = lr_max / B * sigma**2`` (sigma once for the gradient and once for the way back), and its
 gamma is ``gamma / D`` here. Beta is the same in both. (Its ``eta`` is the paper's beta.)
+
+``pixels`` is neither's: a step goes along the gradient by ``step_size`` in the root mean square of
+the pixels, for a network of any scale and a sample of any confidence; gamma as in ``official``.
 """
 
 from typing import Literal
@@ -17,7 +20,7 @@ from meada.networks.normalise import Normalise
 from meada.networks.rest import at_rest
 from meada.types import Images
 
-Units = Literal["sample", "official"]
+Units = Literal["sample", "official", "pixels"]
 
 
 def per_sample(
@@ -40,10 +43,12 @@ def per_sample(
     """
     if units == "sample":
         return step_size, gamma
-    if units != "official":
-        raise MeadaError(f"units is '{units}': 'sample' or 'official' is needed")
+    if units not in ("official", "pixels"):
+        raise MeadaError(f"units is '{units}': 'sample', 'official' or 'pixels' is needed")
     with at_rest(net):
         width = embedding_width(net, x[:1], embedding)
+    if units == "pixels":
+        return step_size, gamma / width
     return step_size / batch * sigma(net) ** 2, gamma / width
 
 

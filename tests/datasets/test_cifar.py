@@ -9,6 +9,8 @@ import torch
 
 from meada.corruptions.sources import open_source
 from meada.datasets import DATASETS, safe_pickle
+from meada.datasets.catalogue import CATALOGUE
+from meada.datasets.checks import examine
 from meada.datasets.cifar import CIFAR10, CIFAR100, cifar10, cifar100, find, read, read_test
 from meada.datasets.test_splits import TEST_SPLITS
 from meada.errors import MeadaError
@@ -215,3 +217,24 @@ def test_the_test_split_goes_by_its_name_to_be_corrupted(ten, monkeypatch):
     # channels last, as the published corrupted files have them
     assert stack.images.shape == (4, 32, 32, 3)
     assert int(stack.images[1, 2, 5, 1]) == pixels[1, 1024 + 2 * 32 + 5]
+
+
+@pytest.mark.parametrize("within", ["", "cifar10"])
+def test_the_catalogue_reads_either_form_where_a_run_would_find_it(ten, tmp_path, within):
+    root = tmp_path / "data"
+    (root / within).mkdir(parents=True)
+    (ten / "cifar-10-batches-bin").rename(root / within / "cifar-10-batches-bin")
+    found = examine(CATALOGUE["cifar10"], root)
+    assert (found.state, found.images) == ("different", 19)  # five files of 3 and one of 4
+    assert "60,000 images are published" in found.note
+    assert find(CIFAR10, root).name == "cifar-10-batches-bin"
+    assert examine(CATALOGUE["cifar10-python"], root).state == "absent"
+
+
+def test_the_catalogue_says_which_file_of_a_form_is_missing_or_broken(ten):
+    path = ten / "cifar-10-batches-bin/data_batch_2.bin"
+    path.write_bytes(b"x" * 10)
+    assert examine(CATALOGUE["cifar10"], ten).state == "unreadable"
+    path.unlink()
+    found = examine(CATALOGUE["cifar10"], ten)
+    assert found.state == "incomplete" and "data_batch_2.bin is missing" in found.note

@@ -108,15 +108,16 @@ def get(
 
 def _row(entry: "Domain", root: Path) -> dict[str, Any]:
     from meada.datasets.catalogue import fetchable
-    from meada.datasets.disk import present
+    from meada.datasets.disk import home, present
 
-    there = [present(file, root) for file in entry.files]
+    place = home(entry, root)
+    there = [present(file, place) for file in entry.files]
     return {
         "name": entry.name,
         "images": entry.images,
         "state": "present" if all(there) else "incomplete" if any(there) else "absent",
         "about": entry.about,
-        "place": str(root / entry.name),
+        "place": str(place / entry.files[0].path.partition("/")[0]),
         "get": f"meada data get {entry.name}" if fetchable(entry) else entry.page,
         "files": [
             {
@@ -138,7 +139,7 @@ def _facts(report: "Report") -> dict[str, Any]:
 
 
 def _line(report: "Report") -> str:
-    return f"{report.name:<8} {report.state:<10}  {report.note}"
+    return f"{report.name:<15} {report.state:<10}  {report.note}"
 
 
 def _cell(value: object) -> str:

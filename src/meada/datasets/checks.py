@@ -7,6 +7,8 @@ from typing import Literal
 
 from meada.datasets import disk
 from meada.datasets.catalogue import Domain, advice
+from meada.datasets.cifar import FORMS as CIFAR_FORMS
+from meada.datasets.cifar import read as read_cifar
 from meada.datasets.digits import READERS, read_mnist
 from meada.datasets.pacs import count as count_pacs
 from meada.errors import MeadaError
@@ -32,6 +34,10 @@ def count_images(name: str, root: Path) -> int:
         return sum(len(read_mnist(root, split).labels) for split in ("train", "t10k"))
     if name == "pacs":  # counted, not decoded: a run decodes and names every fault
         return count_pacs(root)
+    if name in CIFAR_FORMS:
+        published, folder = CIFAR_FORMS[name]
+        splits = ("train", "test")
+        return sum(len(read_cifar(published, root / folder, split)) for split in splits)
     return len(READERS[name](root).labels)
 
 
@@ -40,6 +46,7 @@ def examine(entry: Domain, root: Path, count: Callable[[str, Path], int] = count
 
     Readable data whose checksum or number of images is not the published one is ``different``.
     """
+    root = disk.home(entry, root)
     missing = [file for file in entry.files if not disk.present(file, root)]
     if missing:
         state: State = "absent" if len(missing) == len(entry.files) else "incomplete"

@@ -61,6 +61,13 @@ CIFAR100 = Published(
     label_key="fine_labels",
 )
 
+FORMS = {  # by the catalogue's names
+    "cifar10": (CIFAR10, CIFAR10.binary),
+    "cifar10-python": (CIFAR10, CIFAR10.python),
+    "cifar100": (CIFAR100, CIFAR100.binary),
+    "cifar100-python": (CIFAR100, CIFAR100.python),
+}
+
 
 def cifar(
     published: Published,

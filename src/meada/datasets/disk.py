@@ -15,6 +15,13 @@ def present(file: File, root: Path) -> bool:
     return (root / file.path).exists()
 
 
+def home(entry: Domain, root: Path) -> Path:
+    """The folder that the domain's paths start from: the first that holds any of them."""
+    places = [root / name for name in entry.within]
+    found = (place for place in places if any(present(file, place) for file in entry.files))
+    return next(found, places[0])
+
+
 def locate(file: File, root: Path) -> Path:
     """The path of ``file`` below ``root``; what cannot be it is refused before it is read."""
     path, wanted = root / file.path, "folder" if file.folder else "file"

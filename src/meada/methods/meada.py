@@ -41,8 +41,9 @@ def meada(
         gamma: weight of the transport cost.
         step_size: the paper's eta.
         steps: the paper's T_max.
-        units: ``sample`` as :func:`meada.perturb` takes them, or ``official``, the published
-            code's (see :mod:`meada.units`) for batches of ``units_batch``.
+        units: ``sample`` as :func:`meada.perturb` takes them; ``official``, the published
+            code's for batches of ``units_batch``; or ``pixels``, steps of a fixed length
+            (see :mod:`meada.units`).
         grow: which samples a round perturbs: all of the pool, the latest block, or the source.
         block: samples climbed at once; fixed, so that a run is the same to the bit.
         stochastic, posterior_draws, draws, uncertainty: for networks that are random, as
@@ -68,7 +69,7 @@ def meada(
             embedding=context.embedding,
         )
         return partial(
-            perturb, beta=beta, gamma=weight, step_size=eta, steps=steps,
+            perturb, beta=beta, gamma=weight, step_size=eta, steps=steps, unit=units == "pixels",
             embedding=context.embedding, stochastic=stochastic, posterior_draws=posterior_draws,
             draws=draws, uncertainty=uncertainty, seed=key(context.seed, "ascent", context.round),
         )  # fmt: skip
