@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from safetensors import safe_open
 
+from meada.corruptions import CORRUPTIONS
 from meada.errors import MeadaError
 from meada.robustify.prepare import Asked
+from meada.robustify.robustness import verdict
 from meada.robustify.whole import carried_out, planned
 from meada.run import run
 
@@ -163,4 +165,22 @@ def test_the_command_prints_plan_and_outcome(photos, asked, tmp_path, monkeypatc
     assert stop.value.code == 0, shown.err
     assert "plan.total_steps" in shown.err and "by a few steps timed here" in shown.err
     assert "before and after" in shown.out and "15 corruptions, mean" in shown.out
-    assert "report.html" in shown.out
+    assert "report.html" in shown.out and "Under corruptions meada" in shown.out
+
+
+@pytest.mark.parametrize(
+    "ours, said",
+    [(64.0, "4.0 points better than ERM: take the hardened"),
+     (60.5, "differ by +0.5 points: a draw"),
+     (50.0, "10.0 points worse than ERM: take the plain model (erm/model.safetensors)")],
+)  # fmt: skip
+def test_the_verdict_is_by_corruptions_of_held_out_pictures(ours, said):
+    def record(method, accuracy, elsewhere):
+        one = {"accuracy": accuracy, "n": 10}
+        return {
+            "method": method, "source": {"last": one},
+            "results": {"last": {"elsewhere": {"accuracy": elsewhere, "n": 10}}},
+            "robustness": {"corruptions": dict.fromkeys(CORRUPTIONS, one), "crafted": {"a": one}},
+        }  # fmt: skip
+
+    assert said in verdict(record("erm", 60.0, 90.0), record("meada", ours, 10.0))

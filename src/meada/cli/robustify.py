@@ -116,7 +116,7 @@ def _print_outcome(outcome: "Outcome", out: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from meada.robustify.robustness import rows
+    from meada.robustify.robustness import rows, verdict
 
     method = outcome.after["method"]
     table = Table(title="Accuracy (%) before and after")
@@ -132,6 +132,7 @@ def _print_outcome(outcome: "Outcome", out: Path) -> None:
         f"Both for {outcome.after['steps']:,} steps; corruptions and shifts on "
         f"{outcome.after['robustness']['note']}. One seed: small differences are noise."
     )
+    console.print(verdict(outcome.before, outcome.after), soft_wrap=True)
     files = ", ".join(
         str(out / name) for name in ("model.safetensors", "MODEL_CARD.md", "report.html")
     )

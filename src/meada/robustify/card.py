@@ -5,7 +5,7 @@ from typing import Any
 
 from meada.recipe import Recipe
 from meada.robustify.plan import Settings
-from meada.robustify.robustness import rows
+from meada.robustify.robustness import rows, verdict
 
 LIMITS = """\
 - One seed and one split: differences of a few points on a few hundred pictures are within noise.
@@ -39,6 +39,7 @@ def card(
         "## Results",
         f"Accuracy in per cent. Corruptions and crafted shifts: {after['robustness']['note']}.",
         _table(before, after, method),
+        verdict(before, after),
         "<details><summary>Every corruption and shift</summary>\n\n"
         + _each(before, after, method) + "\n\n</details>",
         "## Settings",

@@ -14,6 +14,7 @@ from meada.evaluation.crafted import crafted
 from meada.pool import as_float
 
 Tell = Callable[[str, int, int], None]
+WORTH = 1.0  # points of accuracy: less is not worth a choice
 GROUPS = {
     "noise": CORRUPTIONS[:3],
     "blur": CORRUPTIONS[3:7],
@@ -69,6 +70,21 @@ def rows(record: Mapping[str, Any]) -> dict[str, tuple[float, int]]:
     for name, scores in record["results"]["last"].items():
         lines[f"test: {name}"] = _one(scores)
     return lines
+
+
+def verdict(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """Which model to take, by held-out pictures under corruptions alone: no test is looked at."""
+    line, method = "15 corruptions, mean", after["method"]
+    change = rows(after)[line][0] - rows(before)[line][0]
+    if abs(change) < WORTH:
+        return f"Under corruptions {method} and ERM differ by {change:+.1f} points: a draw."
+    said = f"Under corruptions {method} is {abs(change):.1f} points"
+    if change > 0:
+        return f"{said} better than ERM: take the hardened model."
+    return (
+        f"{said} worse than ERM: take the plain model (erm/model.safetensors), or try a shorter "
+        "method.step_size or another --method, such as augmix, in a new --out."
+    )
 
 
 def _one(scores: Mapping[str, Any]) -> tuple[float, int]:

@@ -6,7 +6,8 @@ from typing import Any
 
 from meada.reports.page import build, find_runs, write
 from meada.reports.page.blocks import Chart, Section, Series, Table, Text
-from meada.robustify.robustness import rows
+from meada.reports.page.groups import colours, title
+from meada.robustify.robustness import rows, verdict
 
 
 def write_report(out: Path, before: Mapping[str, Any], after: Mapping[str, Any]) -> Path:
@@ -14,7 +15,7 @@ def write_report(out: Path, before: Mapping[str, Any], after: Mapping[str, Any])
     runs = find_runs([out / "erm", out / str(after["method"])])
     page = build(
         runs,
-        title=f"Before and after: ERM and {after['method']}",
+        title=f"Before and after: ERM and {title(str(after['method']))}",
         before=[before_after(before, after)],
         command=f"meada robustify --out {out.name}",
     )
@@ -22,14 +23,14 @@ def write_report(out: Path, before: Mapping[str, Any], after: Mapping[str, Any])
 
 
 def before_after(before: Mapping[str, Any], after: Mapping[str, Any]) -> Section:
-    method, a, b = str(after["method"]), rows(before), rows(after)
+    method, a, b = title(str(after["method"])), rows(before), rows(after)
     lines = tuple((name.strip(), b[name][1], a[name][0], b[name][0], b[name][0] - a[name][0])
                   for name in b)  # fmt: skip
-    names = tuple(line[0] for line in lines)
+    names, (_, second) = tuple(line[0] for line in lines), colours(["erm", str(after["method"])])
     bars = Chart(
         "bars", "Accuracy (%) before and after",
         (Series("ERM", tuple(line[2] for line in lines)),
-         Series(method, tuple(line[3] for line in lines), colour=1)),
+         Series(method, tuple(line[3] for line in lines), colour=second)),
         "pictures", "accuracy (%)", names, y_range=(0, 100),
     )  # fmt: skip
     table = Table("Before and after", ("pictures", "n", "ERM", method, "change"), lines)
@@ -41,6 +42,7 @@ def before_after(before: Mapping[str, Any], after: Mapping[str, Any]) -> Section
                 f"pictures: plainly (ERM) and with {method}. Corruptions and crafted shifts: "
                 f"{after['robustness']['note']}. {after['note']}."
             ),
+            Text(verdict(before, after)),
             Text("One seed: a difference of a few points may be chance.", "warning"),
             bars,
             table,

@@ -138,14 +138,14 @@ def _groups(runs: Sequence[Run]) -> tuple[Group, ...]:
         alike.setdefault(_settings(run), {}).setdefault(run.seed, run)
     members = [tuple(by_seed[s] for s in sorted(by_seed)) for by_seed in alike.values()]
     members.sort(key=lambda group: (_rank(group[0].method), _rounds(group[0])))
-    colours = _colours([group[0].method for group in members])
-    return tuple(map(Group, _labels(members), members, colours))
+    chosen = colours([group[0].method for group in members])
+    return tuple(map(Group, _labels(members), members, chosen))
 
 
-def _colours(methods: Sequence[str]) -> list[int]:
+def colours(methods: Sequence[str]) -> list[int]:
     """The same for a method on every page, as far as that goes.
 
-    >>> _colours(["erm", "meada", "meada", "mixup"])
+    >>> colours(["erm", "meada", "meada", "mixup"])
     [0, 2, 1, 3]
     """
     taken: list[int] = []
