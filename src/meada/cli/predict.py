@@ -35,7 +35,11 @@ def predict(
             title=f"{model} (entropy in nats, at most {math.log(len(opened.classes)):.2f})"
         )
         for name in ("file", "label", "probability", "entropy"):
-            table.add_column(name, justify="left" if name in ("file", "label") else "right")
+            table.add_column(
+                name,
+                justify="left" if name in ("file", "label") else "right",
+                overflow="fold",  # a path is shown whole
+            )
         for one in said:
             if not one.error:
                 numbers = (f"{one.probability:.3f}", f"{one.entropy:.3f}")

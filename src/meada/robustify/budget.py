@@ -10,6 +10,7 @@ from meada.robustify.plan import Setting, Settings
 
 SLACK = 0.85  # of the budget is planned with: reading, writing and a machine that others use too
 MODELS = 2  # ERM and the method
+FEW = 500  # pictures to learn from that are not made fewer: they cost the ascent, not the descent
 CHOICES = 3  # checkpoints that are scored whole, besides ties
 
 
@@ -100,16 +101,17 @@ def shrunk(plan: Settings, sizes: Sizes, s: float, pinned: Collection[str] = ())
             max(total // 3, 1), f"three candidates in {total:,} steps"
         )
     if s < 1 and "data.train" not in pinned:
-        most = max(min(64, sizes.train), round(sizes.train * root))
-        new["data.train"] = Setting(most, f"of {sizes.train:,} pictures {said}")
+        most = max(min(FEW, sizes.train), round(sizes.train * root))
+        if most < sizes.train:
+            new["data.train"] = Setting(most, f"of {sizes.train:,} pictures {said}")
     if s < 1 and sizes.tests and "data.test" not in pinned:
         largest = max(sizes.tests)
         most = max(min(50, largest), round(largest * s))
         new["data.test"] = Setting(most, f"of up to {largest:,} pictures of a test {said}")
     for key, least in (
         ("evaluation.subset", 20),
-        ("evaluation.crafted", 10),
-        ("robustness.images", 10),
+        ("evaluation.crafted", 20),
+        ("robustness.images", 30),
     ):
         new |= part(key, s, least)
     if s < 0.3 and "robustness.severities" not in pinned:

@@ -14,7 +14,6 @@ from meada.evaluation.crafted import crafted
 from meada.pool import as_float
 
 Tell = Callable[[str, int, int], None]
-WORTH = 1.0  # points of accuracy: less is not worth a choice
 GROUPS = {
     "noise": CORRUPTIONS[:3],
     "blur": CORRUPTIONS[3:7],
@@ -74,10 +73,14 @@ def rows(record: Mapping[str, Any]) -> dict[str, tuple[float, int]]:
 
 def verdict(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     """Which model to take, by held-out pictures under corruptions alone: no test is looked at."""
-    line, method = "15 corruptions, mean", after["method"]
-    change = rows(after)[line][0] - rows(before)[line][0]
-    if abs(change) < WORTH:
-        return f"Under corruptions {method} and ERM differ by {change:+.1f} points: a draw."
+    line, method, n = "15 corruptions, mean", after["method"], after["robustness"]["images"]
+    ours, plain = rows(after)[line][0], rows(before)[line][0]
+    change, p = ours - plain, (ours + plain) / 200
+    if abs(change) < 100 * (2 * p * (1 - p) / n) ** 0.5:  # a standard error, of n pictures unpaired
+        return (
+            f"Under corruptions {method} and ERM differ by {change:+.1f} points, "
+            f"which {n} pictures cannot tell from none."
+        )
     said = f"Under corruptions {method} is {abs(change):.1f} points"
     if change > 0:
         return f"{said} better than ERM: take the hardened model."
