@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageCms, ImageOps
+from PIL import Image, ImageCms, ImageOps, UnidentifiedImageError
 
 from meada.errors import MeadaError
 
@@ -40,6 +40,8 @@ def decode(path: Path, side: int, *, lenient: bool = False) -> NDArray[np.uint8]
     except Image.DecompressionBombError:
         most = 2 * (Image.MAX_IMAGE_PIXELS or 0) // 1_000_000
         raise MeadaError(f"has more than {most:,} million pixels: save it smaller") from None
+    except UnidentifiedImageError:
+        raise MeadaError("is no picture that can be read: its bytes are of no known kind") from None
     except (OSError, ValueError, SyntaxError, EOFError) as error:
         what = " ".join(str(error).replace(str(path), "the file").split()) or type(error).__name__
         raise MeadaError(f"is no picture that can be read ({what})") from None
