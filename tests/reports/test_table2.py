@@ -29,6 +29,9 @@ def put(folder: Path, method: str, target: str, accuracy: float, seed: int = 0, 
         "provenance": {target: "10 pictures to test on; 10 of the 2,048 published are there"},
         "weights": {"file": "conv.pth", "left_at_random": ["classifier.1.weight"]},
         "results": {"last": scores(0.0), "source_val": scores(1.0), "oracle": scores(5.0)},
+        "recipe": f"pacs/{method}-{target}-small", "source": {"last": {"accuracy": 81.25}},
+        "seconds": {"minimise": 600.0, "evaluate": 120.0},
+        "environment": {"threads": 1, "processor": "some CPU"},
     }  # fmt: skip
     recipe = {
         "data": {"name": "pacs", "per_domain": 200},
@@ -98,6 +101,13 @@ def test_the_notes_say_how_everything_was_chosen(tmp_path):
         "10 of the 2,048 published are there",
     ):
         assert sentence in text
+
+
+def test_every_run_has_its_command_and_what_it_learnt_of_its_sources(tmp_path):
+    put(tmp_path, "dsn", "sketch", 50.0, seed=3)
+    command = "`meada train pacs/dsn-sketch-small --seed 3 --out NEW`"
+    line = f"| {command} | 81.2 | 12 | 1 threads of some CPU |"
+    assert line in markdown(read_runs([tmp_path]))
 
 
 def test_a_network_without_pretraining_is_said_to_be_one(tmp_path):

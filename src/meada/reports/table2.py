@@ -104,7 +104,7 @@ def markdown(runs: Sequence[Run], rules: Sequence[str] = ("source_val", "oracle"
             ]
             out.append(f"| {line.method} | {line.whose} | {' | '.join(cells)} |")
         out.append("")
-    return "\n".join([*out, *(f"- {note}" for note in notes(runs, rules)), ""])
+    return "\n".join([*out, *(f"- {note}" for note in notes(runs, rules)), "", *_each(runs)])
 
 
 def best(line: Row, lines: Sequence[Row]) -> tuple[bool, ...]:
@@ -188,6 +188,26 @@ def _mean(runs: Sequence[Run], target: str, rule: str) -> tuple[float | None, st
     summary = summarise(accuracies)
     spread = "" if summary.std is None else f" ± {summary.std:.1f}"
     return summary.mean, f"{summary.mean:.1f}{spread} (n={summary.n})"
+
+
+def _each(runs: Sequence[Run]) -> Iterator[str]:
+    """Every run: what it learnt of its sources, what it cost, and the command that repeats it."""
+    if not runs:
+        return
+    yield from (
+        "| command | held-out pictures of the sources, last step (%) | minutes | on |",
+        "|---|---:|---:|---|",
+    )
+    for run in runs:
+        record, where = run.record, run.record["environment"]
+        cells = (
+            f"`meada train {record['recipe']} --seed {record['seed']} --out NEW`",
+            f"{record['source']['last']['accuracy']:.1f}",
+            f"{sum(record['seconds'].values()) / 60:.0f}",
+            f"{where['threads']} threads of {where['processor']}",
+        )
+        yield f"| {' | '.join(cells)} |"
+    yield ""
 
 
 def _betas(runs: Sequence[Run]) -> str:
