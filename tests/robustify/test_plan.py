@@ -65,7 +65,8 @@ def test_the_estimate_is_the_sum_worked_out_by_hand():
     candidates = 2 * (100 + 100 + 60 + 5 * 20)
     whole = 3 * (200 + 560)
     corrupted = 30 * 15 * 2
-    looks = 2 * (candidates + whole + corrupted + 30 * 5) + 2 * 800 + 2 * 1600
+    attacked = 30 * 10 * 3  # ten steps, each there and back
+    looks = 2 * (candidates + whole + corrupted + 30 * 5 + attacked) + 2 * 800 + 2 * 1600
     assert by_phase["evaluate"] == pytest.approx(0.01 * looks + 0.02 * corrupted)
 
 

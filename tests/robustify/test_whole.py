@@ -66,6 +66,8 @@ def test_a_folder_with_every_trap_becomes_a_model(trapped, elsewhere, asked, tmp
         assert beyond["corruptions"]["fog"]["n"] == 4 and beyond["severities"] == [3]
         assert "a fixed 4 of the" in beyond["note"] and "severity 3" in beyond["note"]
         assert "red/huge.png" in record["provenance"]["left out"]
+        attack = json.loads((tmp_path / "out" / method / "attack.json").read_text())
+        assert attack["domains"]["held-out pictures"]["n"] == 4
     assert [r["pool"] for r in outcome.after["rounds"]] == [2 * 26]  # 7 of 9, 9 of 11 and 10 of 13
 
     with safe_open(tmp_path / "out" / "model.safetensors", "pt") as model:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from meada.corruptions import CORRUPTIONS
+from meada.evaluation.attack import STEPS as ATTACK_STEPS
 from meada.evaluation.crafted import CRAFTED
 from meada.evaluation.rounds import SAMPLE
 from meada.robustify.plan import Setting, Settings
@@ -11,6 +12,7 @@ from meada.robustify.plan import Setting, Settings
 SLACK = 0.85  # of the budget is planned with: reading, writing and a machine that others use too
 MODELS = 2  # ERM and the method
 FEW = 500  # pictures to learn from that are not made fewer: they cost the ascent, not the descent
+SLOPE = 3  # times reading a picture: following it back to its pixels, as an attack does
 CHOICES = 3  # checkpoints that are scored whole, besides ties
 
 
@@ -75,7 +77,7 @@ def _looks(plan: Settings, sizes: Sizes, grown: list[int]) -> int:
     candidates = -(-total // value("evaluation.every", max(total, 1))) if total else 0
     whole = CHOICES * (sizes.held_out + sum(tests))
     kept = min(value("robustness.images", 0), sizes.held_out)
-    after = _corrupted(plan, sizes) + kept * len(CRAFTED)
+    after = _corrupted(plan, sizes) + kept * (len(CRAFTED) + SLOPE * ATTACK_STEPS)
     return MODELS * (candidates * sets + whole + after) + sum(2 * min(g, SAMPLE) for g in grown)
 
 

@@ -11,6 +11,7 @@ from torch import nn
 from meada.datasets import Task
 from meada.deploy.model import PLAN, save_model
 from meada.errors import MeadaError
+from meada.evaluation.attack import under_attack
 from meada.files import write_json, write_text
 from meada.folder import RunFolder
 from meada.recipe import make
@@ -65,6 +66,11 @@ def carried_out(plan: Prepared, out: Path, *, bar: Bar) -> Outcome:
         records = {name: {**records[name], "robustness": found[name]} for name in records}
         for name, folder in folders.items():
             write_json(folder.record, records[name])
+    for name, folder in folders.items():
+        if not folder.attack.exists():  # people will ask
+            held = {"held-out pictures": task.validation}
+            found = under_attack(nets[name], held, n=plan.robustness["images"])
+            write_json(folder.attack, {"rule": "last", **found})
     _write(out, plan, records, nets["hardened"], task)
     return Outcome(records["erm"], records["hardened"], plan)
 
