@@ -173,7 +173,7 @@ def test_the_command_prints_plan_and_outcome(photos, asked, tmp_path, monkeypatc
 @pytest.mark.parametrize(
     "ours, said",
     [(64.0, "4.0 points better than ERM: take the hardened"),
-     (60.5, "differ by +0.5 points, which 400 pictures cannot"),
+     (60.2, "differ by +0.2 points, which 400 pictures cannot"),
      (50.0, "10.0 points worse than ERM: take the plain model (erm/model.safetensors)")],
 )  # fmt: skip
 def test_the_verdict_is_by_corruptions_of_held_out_pictures(ours, said):

@@ -100,7 +100,7 @@ def shrunk(plan: Settings, sizes: Sizes, s: float, pinned: Collection[str] = ())
         new["plan.min_steps"] = Setting(int(total * was), f"the same part of {total:,} steps")
     if "evaluation.every" not in pinned:
         new["evaluation.every"] = Setting(
-            max(total // 3, 1), f"three candidates in {total:,} steps"
+            max(-(-total // 3), 1), f"three candidates in {total:,} steps"
         )
     if s < 1 and "data.train" not in pinned:
         most = max(min(FEW, sizes.train), round(sizes.train * root))

@@ -11,6 +11,7 @@ from meada.datasets import Samples
 from meada.evaluation import evaluate
 from meada.evaluation.candidates import fixed_subset
 from meada.evaluation.crafted import crafted
+from meada.evaluation.statistics import summarise
 from meada.pool import as_float
 
 Tell = Callable[[str, int, int], None]
@@ -73,10 +74,11 @@ def rows(record: Mapping[str, Any]) -> dict[str, tuple[float, int]]:
 
 def verdict(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     """Which model to take, by held-out pictures under corruptions alone: no test is looked at."""
-    line, method, n = "15 corruptions, mean", after["method"], after["robustness"]["images"]
-    ours, plain = rows(after)[line][0], rows(before)[line][0]
-    change, p = ours - plain, (ours + plain) / 200
-    if abs(change) < 100 * (2 * p * (1 - p) / n) ** 0.5:  # a standard error, of n pictures unpaired
+    a, b = (record["robustness"]["corruptions"] for record in (before, after))
+    found = summarise([b[name]["accuracy"] - a[name]["accuracy"] for name in b])
+    method, n, change = after["method"], after["robustness"]["images"], found.mean
+    # the corruptions' own spread, and what a single picture amounts to
+    if abs(change) <= max(2 * (found.error or 0.0), 100 / n):
         return (
             f"Under corruptions {method} and ERM differ by {change:+.1f} points, "
             f"which {n} pictures cannot tell from none."
