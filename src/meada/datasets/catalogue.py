@@ -81,13 +81,11 @@ _KRIZ = "https://www.cs.toronto.edu/~kriz/cifar.html"
 _TEN_BINARY = [f"data_batch_{k}.bin" for k in range(1, 6)]
 
 
-def _cifar(name: str, archive: str, files: dict[str, tuple[int | None, str | None]]) -> Domain:
+def _cifar(
+    name: str, archive: str, folder: str, files: dict[str, tuple[int | None, str | None]]
+) -> Domain:
     """One of the two forms of CIFAR-10 or CIFAR-100; the archive unpacks to a folder of its own."""
     classes, form = name.removeprefix("cifar").partition("-")[::2]
-    folder = {
-        "cifar10": "cifar-10-batches-bin", "cifar10-python": "cifar-10-batches-py",
-        "cifar100": "cifar-100-binary", "cifar100-python": "cifar-100-python",
-    }[name]  # fmt: skip
     return Domain(
         name=name,
         about=f"photographs of {classes} classes, train and test, {form or 'binary'} version",
@@ -99,9 +97,9 @@ def _cifar(name: str, archive: str, files: dict[str, tuple[int | None, str | Non
 
 
 CIFAR = (  # checksums of single files are published for the python version alone, by torchvision
-    _cifar("cifar10", "cifar-10-binary.tar.gz",
+    _cifar("cifar10", "cifar-10-binary.tar.gz", "cifar-10-batches-bin",
            dict.fromkeys([*_TEN_BINARY, "test_batch.bin"], (30_730_000, None))),
-    _cifar("cifar10-python", "cifar-10-python.tar.gz", {
+    _cifar("cifar10-python", "cifar-10-python.tar.gz", "cifar-10-batches-py", {
         "data_batch_1": (None, "c99cafc152244af753f735de768cd75f"),
         "data_batch_2": (None, "d4bba439e000b95fd0a9bffe97cbabec"),
         "data_batch_3": (None, "54ebc095f3ab1f0389bbae665268c751"),
@@ -109,9 +107,9 @@ CIFAR = (  # checksums of single files are published for the python version alon
         "data_batch_5": (None, "482c414d41f54cd18b22e5b47cb7c3cb"),
         "test_batch": (None, "40351d587109b95175f43aff81a1287e"),
     }),
-    _cifar("cifar100", "cifar-100-binary.tar.gz",
+    _cifar("cifar100", "cifar-100-binary.tar.gz", "cifar-100-binary",
            {"train.bin": (153_700_000, None), "test.bin": (30_740_000, None)}),
-    _cifar("cifar100-python", "cifar-100-python.tar.gz", {
+    _cifar("cifar100-python", "cifar-100-python.tar.gz", "cifar-100-python", {
         "train": (None, "16019d7e3df5f24257cddd939b257f8d"),
         "test": (None, "f0ef6b0ae62326f3e7ffdfab6717acfc"),
     }),
