@@ -139,6 +139,17 @@ def test_every_fault_is_named_before_anything_is_trained(root):
     assert "cartoon/horse/1.jpg is CMYK" in text and "photo/dog/0.jpg is no picture" in text
 
 
+@pytest.mark.parametrize("split, faulty", [("train", True), ("crossval", False)])
+def test_a_train_list_without_a_class_is_named(root, split, faulty):
+    path = root / "pacs" / "splits" / f"photo_{split}_kfold.txt"
+    path.write_text("".join(x for x in path.open() if "guitar" not in x))
+    if faulty:
+        with pytest.raises(MeadaError, match=r"photo_train_kfold.txt names no picture of guitar"):
+            pacs(targets=["sketch"], root=root, side=4)
+    else:
+        assert len(pacs(targets=["sketch"], root=root, side=4).validation) == 20
+
+
 @pytest.mark.parametrize(
     "line, sentence",
     [
