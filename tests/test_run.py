@@ -177,6 +177,17 @@ def test_an_existing_run_is_never_overwritten(finished):
     assert run(recipe, out, resume=True) == record
 
 
+def test_a_run_that_never_got_under_way_may_begin_again(finished, tmp_path):
+    recipe = finished[0]
+    data = {"name": "domains", "folder": str(tmp_path / "nowhere"), "sources": ["photo"]}
+    lost = recipe.model_copy(update={"data": data})
+    for _ in range(2):  # what is missing is named each time, not a folder in the way
+        with pytest.raises(MeadaError, match="nowhere"):
+            run(lost, tmp_path / "out")
+    with pytest.raises(MeadaError, match="already holds a run: --resume"):
+        run(recipe, tmp_path / "out")  # another recipe, which may be somebody's own file
+
+
 def test_resuming_with_other_settings_is_refused(finished, tmp_path):
     recipe, out, _ = finished
     with pytest.raises(MeadaError, match=r"seed \(0 there, 5 asked for\)"):

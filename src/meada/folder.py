@@ -71,17 +71,26 @@ class RunFolder:
         return self.record.exists()
 
     def begin(self, recipe: Recipe) -> None:
-        """A new run: the folder must be new or empty."""
+        """A new run: the folder must be new or empty, or left by one that never got under way."""
+        others = self._others()
+        text = to_toml(recipe)
+        if others == ["recipe.toml"] and self.recipe.read_bytes() == text.encode():
+            return
         if self.recipe.exists():
             raise MeadaError(
                 f"{self.path} already holds a run: --resume carries it on, a new --out begins anew"
             )
         if self.path.exists() and not self.path.is_dir():
             raise MeadaError(f"{self.path} is a file: --out needs a folder")
-        own = (".lock", ".processes")
-        if self.path.exists() and any(p.name not in own for p in self.path.iterdir()):
+        if others:
             raise MeadaError(f"{self.path} is not empty and holds no run: --out needs a new folder")
-        write_text(self.recipe, to_toml(recipe))
+        write_text(self.recipe, text)
+
+    def _others(self) -> list[str]:
+        """What lies there beside the marks of a process at work."""
+        if not self.path.is_dir():
+            return []
+        return [p.name for p in self.path.iterdir() if p.name not in (".lock", ".processes")]
 
     def carry_on(self, recipe: Recipe) -> None:
         """A run that was begun: with the same recipe."""
