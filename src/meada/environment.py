@@ -2,6 +2,7 @@
 
 import os
 import platform
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -20,6 +21,16 @@ def environment() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
     }
+
+
+def machine(environment: Mapping[str, Any]) -> str:
+    """What a run computed on, for tables.
+
+    >>> machine({"threads": 1, "processor": "some CPU"})
+    '1 thread of some CPU'
+    """
+    threads = environment["threads"]
+    return f"{threads} thread{'s' * (threads != 1)} of {environment['processor']}"
 
 
 def _processor() -> str:

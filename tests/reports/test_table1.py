@@ -137,7 +137,7 @@ def test_time_is_minimisation_and_the_rounds_before(make):
     # at 600, 1,200 and 2,400 s; the whole takes 1,700 s
     want = "| meada | 40.00 (200) | 50.00 (5,000) | 60.00 (10,000) | 60.00 (10,000) | 28 | 1 |"
     assert want in text
-    assert "| erm | 45.00 (10,000) | 45.00 (10,000) |" in text and "some CPU, 2 threads" in text
+    assert "| erm | 45.00 (10,000) | 45.00 (10,000) |" in text and "2 threads of some CPU" in text
 
 
 def test_figure_1_has_every_k_and_erm_at_none(make, tmp_path):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from meada.environment import machine
 from meada.evaluation.statistics import summarise
 from meada.reports.digits import Run, head, line, spread
 
@@ -41,7 +42,9 @@ def section(chosen: Mapping[str, Sequence[Run]]) -> list[str]:
         end = _cell([max(run.candidates().items()) for run in runs])
         minutes = spread(summarise([whole(run) / 60 for run in runs]), 0)
         lines.append(line(method, *cells, end, minutes, str(len(runs))))
-    machines = sorted({_machine(run) for runs in chosen.values() for run in runs})
+    machines = sorted(
+        {machine(run.record["environment"]) for runs in chosen.values() for run in runs}
+    )
     return [
         f"ERM's time is {budget / 60:.0f} minutes: minimisation and maximisation, without "
         "evaluation, the mean of its runs. A cell is the last candidate that a run had reached by "
@@ -63,8 +66,3 @@ def _cell(there: Sequence[tuple[int, float] | None]) -> str:
     steps = sorted({step for step, _ in known})
     at = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
     return f"{spread(summarise([value for _, value in known]))} ({at})"
-
-
-def _machine(run: Run) -> str:
-    where = run.record["environment"]
-    return f"{where['processor']}, {where['threads']} threads"

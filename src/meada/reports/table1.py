@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from meada.environment import machine
 from meada.errors import MeadaError
 from meada.evaluation.selection import KNOWS, RULES
 from meada.evaluation.statistics import Summary, summarise
@@ -174,10 +175,8 @@ def spent(runs: Sequence[Run]) -> list[str]:
     for run in runs:
         took = [f"{run.record['seconds'].get(k, 0.0) / 60:.0f}"
                 for k in ("minimise", "maximise", "evaluate")]  # fmt: skip
-        where = run.record["environment"]
-        machine = f"{where['threads']} threads of {where['processor']}"
         lines.append(line(f"`{run.folder.name}`", f"{run.record['steps']:,}", ", ".join(took),
-                          machine, f"`{command_of(run)}`"))  # fmt: skip
+                          machine(run.record["environment"]), f"`{command_of(run)}`"))  # fmt: skip
     return lines
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from meada.environment import machine
 from meada.errors import MeadaError
 from meada.evaluation.selection import KNOWS
 from meada.evaluation.statistics import summarise
@@ -199,12 +200,12 @@ def _each(runs: Sequence[Run]) -> Iterator[str]:
         "|---|---:|---:|---|",
     )
     for run in runs:
-        record, where = run.record, run.record["environment"]
+        record = run.record
         cells = (
             f"`meada train {record['recipe']} --seed {record['seed']} --out NEW`",
             f"{record['source']['last']['accuracy']:.1f}",
             f"{sum(record['seconds'].values()) / 60:.0f}",
-            f"{where['threads']} threads of {where['processor']}",
+            machine(record["environment"]),
         )
         yield f"| {' | '.join(cells)} |"
     yield ""
