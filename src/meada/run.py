@@ -62,15 +62,15 @@ def run(recipe: Recipe, out: Path, *, resume: bool = False, tell: Tell = nothing
 
 
 def noted(tell: Tell, folder: RunFolder, every: float = 2.0) -> Tell:
-    """``tell``, and the position in the run's folder every so many seconds."""
-    last = float("-inf")
+    """``tell``, and the position in the run's folder: each new phase, then every so often."""
+    last, current = float("-inf"), ""
 
     def both(phase: str, done: int, total: int) -> None:
-        nonlocal last
+        nonlocal last, current
         tell(phase, done, total)
-        if time.monotonic() - last >= every:
+        if phase != current or time.monotonic() - last >= every:
             folder.write_position(phase, done, total)
-            last = time.monotonic()
+            last, current = time.monotonic(), phase
 
     return both
 

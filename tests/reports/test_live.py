@@ -44,7 +44,10 @@ def test_an_unfinished_run_is_running_or_stopped(folder):
 
 def test_a_running_one_says_where_it_is(held):
     (held / "record.json").unlink()
-    noted(lambda *place: None, RunFolder(held))("round 2 of 3, maximise", 12_288, 20_000)
+    tell = noted(lambda *place: None, RunFolder(held))
+    tell("round 2 of 3, minimise", 200, 10_000)
+    tell("round 2 of 3, maximise", 12_288, 20_000)  # a new phase is not kept waiting
+    tell("round 2 of 3, maximise", 12_544, 20_000)
     assert "  round 2 of 3, maximise: 12,288 of 20,000" in lines(held)
     (held / "position.json").write_text("{")
     assert not any("maximise" in line for line in lines(held))

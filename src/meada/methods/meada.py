@@ -98,6 +98,7 @@ def harden(
     growth = pool.grow(chosen, origin, context.world)
     device = next(net.parameters()).device
     climb = ascent(net, pool.images(chosen[:1]).to(device), context)
+    context.tell(growth.reckoned, len(chosen))  # a block may take minutes
     for places in growth.pieces(block):
         batch = pool.batch(chosen[places])
         try:

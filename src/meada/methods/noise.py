@@ -46,6 +46,7 @@ def scatter(
     origin = f"noise, seed {context.seed}, step {context.step}"
     growth = pool.grow(chosen, origin, context.world)
     short = 0
+    context.tell(growth.reckoned, len(chosen))
     for places in growth.pieces(block):
         index = chosen[places]
         x, size = pool.images(index), climbed(net, pool, index, context, climb)
