@@ -9,6 +9,11 @@ import torch
 
 from meada.version import __version__
 
+SAME_BITS = (
+    "On the same version of torch, kind of processor and number of threads a command repeats its "
+    "record to the bit; elsewhere within rounding, which training magnifies."
+)
+
 
 def environment() -> dict[str, Any]:
     return {
@@ -31,6 +36,15 @@ def machine(environment: Mapping[str, Any]) -> str:
     """
     threads = environment["threads"]
     return f"{threads} thread{'s' * (threads != 1)} of {environment['processor']}"
+
+
+def repeat(environment: Mapping[str, Any], recipe: str) -> str:
+    """The command that trains ``recipe`` as it was trained: sums depend on the number of threads.
+
+    >>> repeat({"threads": 1}, "digits/erm --seed 2")
+    'OMP_NUM_THREADS=1 meada train digits/erm --seed 2 --out NEW'
+    """
+    return f"OMP_NUM_THREADS={environment['threads']} meada train {recipe} --out NEW"
 
 
 def _processor() -> str:

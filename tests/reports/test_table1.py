@@ -161,7 +161,7 @@ def test_the_page_names_its_records_and_their_commands(four, make):
     assert "Made of 5 records" in text and "SYN cannot be had" in text
     for folder in four:
         assert f"`{folder.name}`" in text
-    assert "`meada train digits/meada --seed 1 --out NEW`" in text
+    assert "`OMP_NUM_THREADS=2 meada train digits/meada --seed 1 --out NEW`" in text
     assert "10, 0, 1 | 2 threads of some CPU" in text
     assert "| noise | last |" in text and "| noise | *paper*" not in text
 

@@ -105,7 +105,7 @@ def test_the_notes_say_how_everything_was_chosen(tmp_path):
 
 def test_every_run_has_its_command_and_what_it_learnt_of_its_sources(tmp_path):
     put(tmp_path, "dsn", "sketch", 50.0, seed=3)
-    command = "`meada train pacs/dsn-sketch-small --seed 3 --out NEW`"
+    command = "`OMP_NUM_THREADS=1 meada train pacs/dsn-sketch-small --seed 3 --out NEW`"
     line = f"| {command} | 81.2 | 12 | 1 thread of some CPU |"
     assert line in markdown(read_runs([tmp_path]))
 

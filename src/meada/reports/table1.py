@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from meada.environment import machine
+from meada.environment import SAME_BITS, machine, repeat
 from meada.errors import MeadaError
 from meada.evaluation.selection import KNOWS, RULES
 from meada.evaluation.statistics import Summary, summarise
@@ -177,14 +177,14 @@ def spent(runs: Sequence[Run]) -> list[str]:
                 for k in ("minimise", "maximise", "evaluate")]  # fmt: skip
         lines.append(line(f"`{run.folder.name}`", f"{run.record['steps']:,}", ", ".join(took),
                           machine(run.record["environment"]), f"`{command_of(run)}`"))  # fmt: skip
-    return lines
+    return [*lines, "", SAME_BITS]
 
 
 def command_of(run: Run) -> str:
     """A shipped recipe by its name, any other by the file in its folder."""
     name = run.recipe.name if in_table_1(run) else f"{run.folder}/recipe.toml"
     seed = f" --seed {run.seed}" if in_table_1(run) else ""
-    return f"meada train {name}{seed} --out NEW"
+    return repeat(run.record["environment"], f"{name}{seed}")
 
 
 def parts(runs: Sequence[Run]) -> Iterator[tuple[str, list[str]]]:

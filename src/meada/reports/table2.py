@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from meada.environment import machine
+from meada.environment import SAME_BITS, machine, repeat
 from meada.errors import MeadaError
 from meada.evaluation.selection import KNOWS
 from meada.evaluation.statistics import summarise
@@ -200,15 +200,16 @@ def _each(runs: Sequence[Run]) -> Iterator[str]:
         "|---|---:|---:|---|",
     )
     for run in runs:
-        record = run.record
+        record, where = run.record, run.record["environment"]
+        recipe = f"{record['recipe']} --seed {record['seed']}"
         cells = (
-            f"`meada train {record['recipe']} --seed {record['seed']} --out NEW`",
+            f"`{repeat(where, recipe)}`",
             f"{record['source']['last']['accuracy']:.1f}",
             f"{sum(record['seconds'].values()) / 60:.0f}",
-            machine(record["environment"]),
+            machine(where),
         )
         yield f"| {' | '.join(cells)} |"
-    yield ""
+    yield from ("", SAME_BITS)
 
 
 def _betas(runs: Sequence[Run]) -> str:
