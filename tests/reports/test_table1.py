@@ -10,7 +10,7 @@ from meada.recipe import Recipe, load_recipe, to_toml
 from meada.reports.budget import reached, seconds_at
 from meada.reports.budget import section as equal_seconds
 from meada.reports.digits import in_figure_1, in_table_1, read_runs, summary
-from meada.reports.figures import by_rounds, figure1
+from meada.reports.figure1 import by_rounds, figure1
 from meada.reports.table1 import apart, comparisons, of_table_1, page, paper, write
 from meada.reproduce.sets import short, with_rounds
 

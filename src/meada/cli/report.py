@@ -29,7 +29,7 @@ def report(
     from meada.reports.page import build, find_runs, write
 
     if table is not None:
-        _table(runs, table, markdown)
+        _table(runs, table, markdown, rule)
         return
     if not (out or markdown or png):
         out = Path("report.html")
@@ -39,8 +39,8 @@ def report(
         typer.echo(str(path))
 
 
-def _table(folders: list[Path], number: int, out: Path | None) -> None:
-    """Printed, or written to ``out``; Table 1's page brings figures with it."""
+def _table(folders: list[Path], number: int, out: Path | None, rule: str) -> None:
+    """Printed, or written to ``out`` with its figures beside it."""
     from meada.errors import MeadaError
     from meada.files import write_text
     from meada.reports import table1, table2, table3
@@ -56,10 +56,13 @@ def _table(folders: list[Path], number: int, out: Path | None) -> None:
     if number == 1 and out:
         table1.write(runs, out, command)
         return
+    if number == 3 and out:
+        table3.write(runs, out, rule)
+        return
     text = {
         1: lambda: table1.page(runs, command),
         2: lambda: table2.markdown(table2.read_runs(runs)),
-        3: lambda: table3.table3(runs),
+        3: lambda: table3.page(runs, rule),
     }[number]()
     if out:
         write_text(out, text)

@@ -9,7 +9,7 @@ from meada.errors import MeadaError
 from meada.evaluation.selection import KNOWS, RULES
 from meada.evaluation.statistics import Summary, summarise
 from meada.files import write_text
-from meada.reports import budget, figures, sensitivity
+from meada.reports import budget, sensitivity
 from meada.reports.digits import (
     DOMAINS,
     TITLES,
@@ -23,6 +23,7 @@ from meada.reports.digits import (
     spread,
     summary,
 )
+from meada.reports.figure1 import by_rounds, figure1
 from meada.reports.pictures import save
 
 __all__ = ["DOMAINS", "PAPER", "page", "paper", "write"]
@@ -156,10 +157,10 @@ def calibration(chosen: Groups, rule: str = "last") -> list[str]:
     return [f"Checkpoint: {rule}. {note} `meada-bnn` is `meada` on a Bayesian network.", "", *lines]
 
 
-def figure1(runs: Sequence[Run], rule: str = "last") -> list[str]:
+def against_rounds(runs: Sequence[Run], rule: str = "last") -> list[str]:
     """Accuracy against K: mean, and the range of the runs as the paper draws it."""
     lines = head("method", "K", *(TITLES[d] for d in COLUMNS), "n")
-    for (method, k), group in figures.by_rounds(runs).items():
+    for (method, k), group in by_rounds(runs).items():
         cells = []
         for domain in COLUMNS:
             values = [run.value(rule, domain) for run in group]
@@ -197,7 +198,7 @@ def parts(runs: Sequence[Run]) -> Iterator[tuple[str, list[str]]]:
         yield "At equal steps and at equal seconds", budget.section(chosen)
         yield "Calibration on unseen domains", calibration(chosen)
     if len({run.rounds for run in varied}) > 1:
-        yield "Figure 1", [*figure1(varied), "", "![Accuracy against K](figures/figure1.png)"]
+        yield "Figure 1", [*against_rounds(varied), "", "![Accuracy against K](figures/figure1.png)"]
     study = sensitivity.of_study(runs)
     if study:
         yield "Which settings to touch first", sensitivity.section(study)
@@ -226,6 +227,6 @@ def write(folders: Sequence[Path], path: Path, command: str) -> None:
     write_text(path, page(folders, command))
     varied = [run for run in runs if in_figure_1(run)]
     if len({run.rounds for run in varied}) > 1:
-        save(figures.figure1(varied), path.parent / "figures" / "figure1.png")
+        save(figure1(varied), path.parent / "figures" / "figure1.png")
     for setting, figure in sensitivity.pictures(sensitivity.of_study(runs)).items():
         save(figure, path.parent / "figures" / f"sensitivity-{setting}.png")

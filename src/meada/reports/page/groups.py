@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from meada.evaluation.statistics import Summary, summarise
+from meada.reports.cifar import COLUMNS
 from meada.reports.page.runs import Run
 from meada.reports.table2 import WITH_LABELS, WITHOUT_LABELS
-from meada.reports.table3 import COLUMNS
 
 TITLES = {
     **{name: title for name, (title, _) in {**WITH_LABELS, **WITHOUT_LABELS}.items()},

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from meada.reports import table1, table2, table3
+from meada.reports import cifar, table1, table2, table3
 from meada.reports.page.blocks import Block, Cell, Chart, Section, Series, Table, Text
 from meada.reports.page.groups import COLOURS, Experiment, Group
 
@@ -46,9 +46,9 @@ def paper_number(experiment: Experiment, group: Group, domain: str) -> float | N
     if data == "pacs" and len(experiment.domains) == 1 and domain in table2.TARGETS:
         rows = {**table2.WITH_LABELS, **table2.WITHOUT_LABELS}
         return rows[method][1][table2.TARGETS.index(domain)] if method in rows else None
-    if data in table3.SETS and domain == "mean" and len(experiment.domains) == 15:
+    if data in cifar.SETS and domain == "mean" and len(experiment.domains) == 15:
         row = table3.PAPER.get((data, experiment.network), ())
-        return dict(zip(table3.COLUMNS, row, strict=False)).get(method)
+        return dict(zip(cifar.COLUMNS, row, strict=False)).get(method)
     return None
 
 
