@@ -198,7 +198,10 @@ def parts(runs: Sequence[Run]) -> Iterator[tuple[str, list[str]]]:
         yield "At equal steps and at equal seconds", budget.section(chosen)
         yield "Calibration on unseen domains", calibration(chosen)
     if len({run.rounds for run in varied}) > 1:
-        yield "Figure 1", [*against_rounds(varied), "", "![Accuracy against K](figures/figure1.png)"]
+        yield (
+            "Figure 1",
+            [*against_rounds(varied), "", "![Accuracy against K](figures/figure1.png)"],
+        )
     study = sensitivity.of_study(runs)
     if study:
         yield "Which settings to touch first", sensitivity.section(study)
