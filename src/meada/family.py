@@ -8,7 +8,7 @@ it is called by the pieces' keys, ``notes`` what its note is by their titles. A 
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -21,13 +21,34 @@ FAMILIES = ("_table2.toml", "_table3.toml")
 def family(folder: Path) -> dict[str, dict[str, Any]]:
     """Every recipe of every family in ``folder`` by its name."""
     members: dict[str, dict[str, Any]] = {}
-    for file in FAMILIES:
-        whole = tomllib.loads((folder / file).read_text(encoding="utf-8"))
+    for whole in _files(folder):
         axes = whole["axes"]
         for keys in product(*(whole[axis] for axis in axes)):
             cell = dict(zip(axes, keys, strict=True))
             members[whole["names"].format(**cell)] = _member(whole, cell)
     return members
+
+
+def patterns(folder: Path) -> list[str]:
+    """The names of each family's members at once, with the shell's braces."""
+    return [
+        whole["names"].format(**{axis: braces(whole[axis]) for axis in whole["axes"]})
+        for whole in _files(folder)
+    ]
+
+
+def braces(names: Iterable[str]) -> str:
+    """
+    >>> braces(["", "-small"]), braces(["erm"])
+    ('{,-small}', 'erm')
+    """
+    several = list(names)
+    return "{" + ",".join(several) + "}" if len(several) > 1 else several[0]
+
+
+def _files(folder: Path) -> Iterator[dict[str, Any]]:
+    for file in FAMILIES:
+        yield tomllib.loads((folder / file).read_text(encoding="utf-8"))
 
 
 def _member(whole: Mapping[str, Any], cell: Mapping[str, str]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from meada.algorithm import Plan
 from meada.datasets import DATASETS
 from meada.device import Device, Precision
 from meada.errors import MeadaError, nearest
-from meada.family import family, merge
+from meada.family import braces, family, merge, patterns
 from meada.methods import METHODS, Method
 from meada.methods.compose import AUGMENTS, augmented, compose
 from meada.networks.lookup import network
@@ -99,9 +99,21 @@ SECTIONS: dict[str, type[Settings]] = {
 
 
 def recipe_names() -> list[str]:
+    return sorted([*_files(), *family(SHIPPED)])
+
+
+def recipe_patterns() -> list[str]:
+    """The same in a few lines: ``digits/{ada,erm}`` stands for two."""
+    groups: dict[str, list[str]] = {}
+    for name in _files():
+        folder, _, last = name.rpartition("/")
+        groups.setdefault(folder, []).append(last)
+    return [*(f"{folder}/{braces(names)}" for folder, names in groups.items()), *patterns(SHIPPED)]
+
+
+def _files() -> list[str]:
     paths = sorted(SHIPPED.rglob("*.toml"))
-    files = [str(p.relative_to(SHIPPED).with_suffix("")) for p in paths if p.name[0] != "_"]
-    return sorted([*files, *family(SHIPPED)])
+    return [str(p.relative_to(SHIPPED).with_suffix("")) for p in paths if p.name[0] != "_"]
 
 
 def load_recipe(name: str, changes: list[str] | None = None, **values: Any) -> Recipe:

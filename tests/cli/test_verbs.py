@@ -1,6 +1,7 @@
 """The command line as a new user meets it: real processes, exit codes, one sentence."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -39,6 +40,16 @@ def test_list_as_json_is_the_contract():
     assert {"erm", "ada", "meada"} <= set(known["methods"])
     assert "lenet" in known["networks"] and "digits" in known["datasets"]
     assert {"digits/erm", "digits/ada", "digits/meada"} <= set(known["recipes"])
+
+
+def test_list_for_people_has_every_recipe_in_a_few_lines():
+    lines = meada("list").stdout.splitlines()
+    assert len(lines) < 30 and max(map(len, lines)) <= 100
+    words = re.findall(r"\S*\{\S*\}\S*", " ".join(lines).replace(",     ", ","))
+    shell = subprocess.run(
+        ["bash", "-c", f"echo {' '.join(words)}"], capture_output=True, text=True
+    )
+    assert set(shell.stdout.split()) == set(json.loads(meada("list", "--json").stdout)["recipes"])
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """``meada list``: every method, network, data set and recipe by its name."""
 
 import json
+from textwrap import wrap
 from typing import Annotated
 
 import typer
@@ -16,7 +17,7 @@ def listing(
     from meada.datasets import DATASETS
     from meada.methods import METHODS
     from meada.networks import NETWORKS
-    from meada.recipe import recipe_names
+    from meada.recipe import recipe_names, recipe_patterns
 
     known = {
         "methods": list(METHODS),
@@ -27,5 +28,18 @@ def listing(
     if as_json:
         typer.echo(json.dumps(known))
         return
-    for kind, names in known.items():
-        typer.echo(f"{kind}: {', '.join(names)}")
+    for kind in ("methods", "networks", "datasets"):
+        typer.echo(_wrapped(kind, ", ".join(known[kind])))
+    typer.echo(f"recipes ({len(known['recipes'])}; braces as in a shell)")
+    for pattern in recipe_patterns():
+        typer.echo(_wrapped("", pattern.replace(",", ", ")).replace(", ", ","))
+    typer.echo("train one: meada train pacs/meada-sketch-small --out runs/sketch")
+
+
+def _wrapped(title: str, text: str) -> str:
+    return "\n".join(
+        [
+            *([title] if title else []),
+            *wrap(text, 98, initial_indent="  ", subsequent_indent=" " * 4),
+        ]
+    )

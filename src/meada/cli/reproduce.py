@@ -16,8 +16,8 @@ def reproduce(
     what: Annotated[
         str,
         typer.Argument(
-            help="digits (Table 1), figure1, cifar10c, cifar100c (Table 3), figure2, pacs "
-            "(Table 2), pacs-small, or sensitivity (a study of ME-ADA's settings)."
+            help="digits (Table 1), figure1, cifar10c, cifar100c (Table 3), cifar10c-small, "
+            "figure2, pacs (Table 2), pacs-small, or sensitivity (a study of ME-ADA's settings)."
         ),
     ],
     methods: Annotated[
