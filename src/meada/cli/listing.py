@@ -1,7 +1,7 @@
 """``meada list``: every method, network, data set and recipe by its name."""
 
 import json
-from textwrap import wrap
+from textwrap import fill
 from typing import Annotated
 
 import typer
@@ -29,17 +29,12 @@ def listing(
         typer.echo(json.dumps(known))
         return
     for kind in ("methods", "networks", "datasets"):
-        typer.echo(_wrapped(kind, ", ".join(known[kind])))
+        typer.echo(f"{kind}\n{_indented(', '.join(known[kind]))}")
     typer.echo(f"recipes ({len(known['recipes'])}; braces as in a shell)")
     for pattern in recipe_patterns():
-        typer.echo(_wrapped("", pattern.replace(",", ", ")).replace(", ", ","))
+        typer.echo(_indented(pattern.replace(",", ", ")).replace(", ", ","))
     typer.echo("train one: meada train pacs/meada-sketch-small --out runs/sketch")
 
 
-def _wrapped(title: str, text: str) -> str:
-    return "\n".join(
-        [
-            *([title] if title else []),
-            *wrap(text, 98, initial_indent="  ", subsequent_indent=" " * 4),
-        ]
-    )
+def _indented(text: str) -> str:
+    return fill(text, 98, initial_indent="  ", subsequent_indent="    ")
