@@ -20,7 +20,7 @@ app.command()(inspect)
 
 
 def call(*words: object):
-    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "200"})
+    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "80"})
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +42,19 @@ def runs(tmp_path_factory) -> dict[str, Path]:
 def test_it_shows_a_table_and_leaves_two_pictures(runs, tmp_path):
     got = call(runs["meada"], "--out", tmp_path)
     assert got.exit_code == 0, got.output
-    assert "sharper" in got.output and "quarter of a cycle" in got.output
+    assert "quarter of a cycle" in " ".join(got.output.split())
     for name in ("rounds.png", "spectrum.png"):
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
         assert name in got.output
+
+
+def test_its_table_fits_a_terminal_with_every_number_whole(runs):
+    got = call(runs["meada"], "--judge", runs["erm"], "--no-pictures").output
+    rounds = json.loads((runs["meada"] / "record.json").read_text())["rounds"]
+    assert max(map(len, got.splitlines())) <= 80 and "\u2026" not in got
+    before, after = rounds[1]["entropy"]
+    assert f"{before:.3f} > {after:.3f}" in got and "a sharper bound" in got
+    assert f"{rounds[1]['bound']['proposition_3']:.3f}" in got and "judge: source" in got
 
 
 def test_its_json_is_the_record_with_the_judges_view(runs):

@@ -16,9 +16,11 @@ from meada.errors import MeadaError
 from meada.folder import RunFolder
 from meada.reports import pictures
 
-COLUMNS = (
-    "round", "pool", "CE", "h", "H of the mean", "bound", "sharper", "rise: CE, beta h",
-    "cost", "levels: median, most", "judge: source, new (%)",
+ROWS = (  # short enough for three rounds on a terminal
+    "samples in the pool", "cross-entropy", "h, mean prediction entropy",
+    "H of the mean prediction", "  bound of Proposition 3", "  a sharper bound",
+    "rise: share of CE, of beta h", "transport cost", "levels of 255: median, most",
+    "judge: source, new (%)",
 )  # fmt: skip
 HIGH = 4  # bands from here up lie at a quarter of a cycle a pixel and above
 
@@ -52,13 +54,14 @@ def print_rounds(
     console: Console | None = None,
 ) -> None:
     console = console or Console()
-    table = Table(title=title)
-    judged = {verdict["round"]: verdict for verdict in verdicts}
-    columns = COLUMNS if judged else COLUMNS[:-1]
-    for name in columns:
-        table.add_column(name, justify="right")
+    table = Table("", title=title)
     for line in rounds:
-        table.add_row(*_cells(line, judged.get(line["round"]))[: len(columns)])
+        table.add_column(f"round {line['round']}", justify="right")
+    judged = {verdict["round"]: verdict for verdict in verdicts}
+    cells = [_cells(line, judged.get(line["round"])) for line in rounds]
+    for name, *row in zip(ROWS, *cells, strict=True):
+        if any(row):
+            table.add_row(name, *row)
     console.print(table)
     for sentence in (*_spectrum(rounds), *warnings(rounds, verdicts)):
         console.print(sentence)
@@ -116,7 +119,6 @@ def spectrum(rounds: Sequence[Mapping[str, Any]], powers: Mapping[int, Tensor]) 
 def _cells(line: Mapping[str, Any], verdict: Mapping[str, Any] | None) -> list[str]:
     bound, share = line.get("bound", {}), line.get("rise", {}).get("share_of_ce")
     return [
-        str(line["round"]),
         f"{line['pool']:,}",
         _pair(line["ce"]),
         _pair(line["entropy"]),
