@@ -158,11 +158,15 @@ def test_what_another_process_has_in_hand_is_left_to_it(tmp_path, tiny):
     assert mine.done(out) and f"{theirs.name}: running elsewhere" in said
 
 
-def test_each_of_several_gets_its_share_of_the_cores(tmp_path, tiny, monkeypatch):
+@pytest.mark.parametrize("asked, threads", [(None, 2), ("1", 1), ("6", 2), ("4,2", 2), ("0", 1)])
+def test_each_of_several_gets_its_share_of_the_cores(tmp_path, tiny, monkeypatch, asked, threads):
     monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if asked:
+        monkeypatch.setenv("OMP_NUM_THREADS", asked)
     out, item = tmp_path / "out", tiny(0)
     reproduce([item], out, jobs=3, say=lambda line: None, command=stub())
-    assert json.loads(item.folder(out).record.read_text())["threads"] == 2
+    assert json.loads(item.folder(out).record.read_text())["threads"] == threads
 
 
 def test_hours_come_from_records_of_the_same_kind(tmp_path, tiny):

@@ -74,7 +74,7 @@ def reproduce(
     """
     waiting = [item for item in items if not item.done(out)]
     say(f"{len(items)} runs, {len(items) - len(waiting)} done before, {len(waiting)} to go")
-    threads = max(1, (os.cpu_count() or 1) // jobs)  # several at once share the cores out
+    threads = threads_each(jobs)
     running: dict[str, Job] = {}
     outcome = Outcome()
 
@@ -99,6 +99,13 @@ def reproduce(
         for job in running.values():
             job.process.wait()
     return outcome
+
+
+def threads_each(jobs: int) -> int:
+    """Several at once share the cores out; who sets OMP_NUM_THREADS wants no more than that."""
+    share = max(1, (os.cpu_count() or 1) // jobs)
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, min(share, int(asked))) if asked.isdecimal() else share
 
 
 def _in_hand(item: Item, out: Path, outcome: Outcome, say: Say) -> bool:
