@@ -1,6 +1,6 @@
 """Where this package and bayesian-torch define the same thing: a Gaussian prior's divergence.
 
-For developers who have it; it is no dependency.
+`make check` installs it without what it depends on itself; where it cannot be had this is skipped.
 """
 
 import pytest
