@@ -67,7 +67,7 @@ def _table(records: Mapping[str, dict[str, Any]]) -> Table:
     table = Table(title="Digits read rightly (%), by networks that never saw such digits")
     table.add_column("method")
     for name in (*domains, "mean"):
-        table.add_column(name, justify="right")
+        table.add_column(name.replace("_", " "), justify="right")
     for name, line in values.items():
         table.add_row(TITLES[name].split(":")[0], *(f"{v:.1f}" for v in line))
     return table
