@@ -150,6 +150,11 @@ def joined(device: torch.device) -> Iterator[World]:
 
 
 def _connect(world: World, device: torch.device) -> None:
+    # Its functions take the world's group as a default when it is first imported. Imported later
+    # (``DistributedDataParallel`` does), it would hold the group beyond its end, with gloo's
+    # threads, and one of them that still lets go of a tensor while Python shuts down aborts.
+    import torch.distributed.nn  # noqa: F401
+
     patience = float(os.environ.get("MEADA_PATIENCE", PATIENCE))
     dist.init_process_group(
         "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo",
