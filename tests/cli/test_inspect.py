@@ -42,7 +42,7 @@ def runs(tmp_path_factory) -> dict[str, Path]:
 def test_it_shows_a_table_and_leaves_two_pictures(runs, tmp_path):
     got = call(runs["meada"], "--out", tmp_path)
     assert got.exit_code == 0, got.output
-    assert "quarter of a cycle" in " ".join(got.output.split())
+    assert "sharper" in got.output and "quarter of a cycle" in " ".join(got.output.split())
     for name in ("rounds.png", "spectrum.png"):
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
         assert name in got.output

@@ -51,9 +51,15 @@ def part(tree: Tree, domain: str, split: Split, *, held_out: float, seed: int) -
     )
     if tree.lists is not None:
         known = {name for names in found.values() for name in names}
-        entries = _listed(tree, tree.lists / f"{domain}_{split}_kfold.txt", domain, known)
+        path = tree.lists / f"{domain}_{split}_kfold.txt"
+        entries = _listed(tree, path, domain, known)
         if split != "crossval" and entries:  # a few pictures to choose by may lack a rare class
-            tree.faults.extend(_unlisted(tree, domain, split, entries, found))
+            listed = {k for _, k in entries}
+            tree.faults.extend(
+                f"{path.name} names no picture of {tree.classes[k]}"
+                for k, names in found.items()
+                if names and k not in listed
+            )
         return entries
     if split == "test":
         return [(name, k) for k, names in found.items() for name in names]
@@ -101,17 +107,6 @@ def _listed(tree: Tree, path: Path, domain: str, known: set[str]) -> list[Entry]
     tree.faults.extend(f"{path.name} names {name}, which is not there" for name in missing)
     tree.faults.extend(f"{path.name} names {name} of another domain" for name in strange)
     return [entry for entry in entries if entry[0] in known]
-
-
-def _unlisted(
-    tree: Tree, domain: str, split: Split, entries: list[Entry], found: dict[int, list[str]]
-) -> list[str]:
-    listed = {k for _, k in entries}
-    return [
-        f"{domain}_{split}_kfold.txt names no picture of {tree.classes[k]}"
-        for k, names in found.items()
-        if names and k not in listed
-    ]
 
 
 def share(names: list[str], split: Split, held_out: float, key: str) -> list[str]:

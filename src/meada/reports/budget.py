@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from meada.environment import machine
 from meada.evaluation.statistics import summarise
-from meada.reports.digits import Run, head, line, spread
+from meada.reports.digits import Run
+from meada.reports.text import head, line, machine, spread
 
 TIMES = (1, 2, 4)  # of the time that ERM takes
 

@@ -96,19 +96,3 @@ def by_method(runs: Iterable[Run]) -> dict[str, list[Run]]:
 def summary(runs: Sequence[Run], rule: str, domain: str, score: str = "accuracy") -> Summary:
     """Over runs; the mean over targets is taken within each run first."""
     return summarise([run.value(rule, domain, score) for run in runs])
-
-
-def spread(s: Summary, digits: int = 2) -> str:
-    """
-    >>> spread(summarise([1.0, 3.0])), spread(summarise([1.0]))
-    ('2.00 ± 1.41', '1.00')
-    """
-    return f"{s.mean:.{digits}f}" + ("" if s.std is None else f" ± {s.std:.{digits}f}")
-
-
-def line(*cells: str) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def head(*cells: str) -> list[str]:
-    return [line(*cells), line(*["---"] * len(cells))]

@@ -6,8 +6,9 @@ from matplotlib.figure import Figure
 
 from meada.evaluation.statistics import Summary, summarise
 from meada.recipe import Recipe
-from meada.reports.digits import DOMAINS, TITLES, Run, head, line, spread
+from meada.reports.digits import DOMAINS, TITLES, Run
 from meada.reports.pictures import COLOURS
+from meada.reports.text import head, line, spread
 from meada.reproduce.item import alike
 from meada.reproduce.sets import SHORT, STUDY, Value, short
 

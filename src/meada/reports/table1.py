@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from meada.environment import SAME_BITS, machine, repeat
 from meada.errors import MeadaError
 from meada.evaluation.selection import KNOWS, RULES
 from meada.evaluation.statistics import Summary, summarise
@@ -15,16 +14,14 @@ from meada.reports.digits import (
     TITLES,
     Run,
     by_method,
-    head,
     in_figure_1,
     in_table_1,
-    line,
     read_runs,
-    spread,
     summary,
 )
 from meada.reports.figure1 import by_rounds, figure1
 from meada.reports.pictures import save
+from meada.reports.text import SAME_BITS, head, line, machine, repeat, spread
 
 __all__ = ["DOMAINS", "PAPER", "page", "paper", "write"]
 
@@ -214,7 +211,10 @@ def parts(runs: Sequence[Run]) -> Iterator[tuple[str, list[str]]]:
 
 def page(folders: Sequence[Path], command: str) -> str:
     """``results/README.md``, from finished runs' folders."""
-    runs = read_runs(folders)
+    return _page(read_runs(folders), command)
+
+
+def _page(runs: Sequence[Run], command: str) -> str:
     if not runs:
         raise MeadaError("none of the runs is on digits: Table 1 has nothing to show")
     text = [f"# Digits\n\nMade of {len(runs)} records by `meada report`; run with `{command}`. "
@@ -227,7 +227,7 @@ def page(folders: Sequence[Path], command: str) -> str:
 def write(folders: Sequence[Path], path: Path, command: str) -> None:
     """The page at ``path``, and its figures in ``figures`` beside it."""
     runs = read_runs(folders)
-    write_text(path, page(folders, command))
+    write_text(path, _page(runs, command))
     varied = [run for run in runs if in_figure_1(run)]
     if len({run.rounds for run in varied}) > 1:
         save(figure1(varied), path.parent / "figures" / "figure1.png")

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from meada.environment import SAME_BITS, machine, repeat
 from meada.errors import MeadaError
 from meada.evaluation.selection import KNOWS
 from meada.evaluation.statistics import summarise
+from meada.reports.text import SAME_BITS, machine, repeat
 
 TARGETS = ("art_painting", "cartoon", "photo", "sketch")
 COLUMNS = (*TARGETS, "average")

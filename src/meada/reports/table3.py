@@ -4,15 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from statistics import mean
 
-from meada.environment import SAME_BITS, machine, repeat
 from meada.errors import MeadaError, nearest
 from meada.evaluation.selection import KNOWS, RULES
 from meada.evaluation.statistics import summarise
 from meada.files import write_text
 from meada.reports.cifar import COLUMNS, Cell, Row, gather, title
-from meada.reports.digits import head, line, spread
 from meada.reports.figure2 import METHODS, figure2
 from meada.reports.pictures import save
+from meada.reports.text import SAME_BITS, head, line, machine, repeat, spread
 
 PAPER = {  # Table 3, in the order of COLUMNS
     ("cifar10", "allconv"): (69.2, 67.1, 68.7, 70.8, 75.4, 71.9, 73.0, 78.2),
@@ -32,20 +31,27 @@ Table = Mapping[Row, Mapping[str, Cell]]
 
 def page(folders: Iterable[Path], rule: str = "last") -> str:
     """Table 3 in Markdown, then clean accuracy, calibration, Figure 2 and each record's command."""
-    if rule not in RULES:
-        raise MeadaError(f"unknown rule '{rule}': {nearest(rule, RULES)}")
-    table = gather(folders)
-    text = ["# CIFAR under corruptions", "\n".join(markdown(table, rule))]
-    text += [f"## {name}\n\n" + "\n".join(lines) for name, lines in _parts(table, rule)]
-    return "\n\n".join(text) + "\n"
+    return _page(_gathered(folders, rule), rule)
 
 
 def write(folders: Iterable[Path], path: Path, rule: str = "last") -> None:
     """The page at ``path``, and its figures in ``figures`` beside it."""
-    folders = list(folders)
-    write_text(path, page(folders, rule))
-    for name, row, cells in _drawn(gather(folders)):
+    table = _gathered(folders, rule)
+    write_text(path, _page(table, rule))
+    for name, row, cells in _drawn(table):
         save(figure2(row, cells, rule), path.parent / name)
+
+
+def _gathered(folders: Iterable[Path], rule: str) -> Table:
+    if rule not in RULES:
+        raise MeadaError(f"unknown rule '{rule}': {nearest(rule, RULES)}")
+    return gather(folders)
+
+
+def _page(table: Table, rule: str) -> str:
+    text = ["# CIFAR under corruptions", "\n".join(markdown(table, rule))]
+    text += [f"## {name}\n\n" + "\n".join(lines) for name, lines in _parts(table, rule)]
+    return "\n\n".join(text) + "\n"
 
 
 def markdown(table: Table, rule: str) -> list[str]:

@@ -1,0 +1,46 @@
+"""Pieces of text that the tables of the paper share: lines of Markdown, a spread, a command."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from meada.evaluation.statistics import Summary
+
+SAME_BITS = (
+    "On the same version of torch, kind of processor and number of threads a command repeats its "
+    "record to the bit; elsewhere within rounding, which training magnifies."
+)
+
+
+def machine(environment: Mapping[str, Any]) -> str:
+    """What a run computed on, for tables.
+
+    >>> machine({"threads": 1, "processor": "some CPU"})
+    '1 thread of some CPU'
+    """
+    threads = environment["threads"]
+    return f"{threads} thread{'s' * (threads != 1)} of {environment['processor']}"
+
+
+def repeat(environment: Mapping[str, Any], recipe: str) -> str:
+    """The command that trains ``recipe`` as it was trained: sums depend on the number of threads.
+
+    >>> repeat({"threads": 1}, "digits/erm --seed 2")
+    'OMP_NUM_THREADS=1 meada train digits/erm --seed 2 --out NEW'
+    """
+    return f"OMP_NUM_THREADS={environment['threads']} meada train {recipe} --out NEW"
+
+
+def spread(s: Summary, digits: int = 2) -> str:
+    """
+    >>> spread(Summary(2.0, 1.414, 2)), spread(Summary(1.0, None, 1))
+    ('2.00 ± 1.41', '1.00')
+    """
+    return f"{s.mean:.{digits}f}" + ("" if s.std is None else f" ± {s.std:.{digits}f}")
+
+
+def line(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def head(*cells: str) -> list[str]:
+    return [line(*cells), line(*["---"] * len(cells))]
