@@ -19,7 +19,7 @@ LAYERS = [  # a module may import from its own layer and those before it
     ["algorithm", "evaluation"],
     ["checkpoint", "recipe", "fitting"],
     ["folder"],
-    ["journal", "run"],
+    ["journal", "run", "trial"],
     ["reports", "bench", "reproduce", "deploy", "robustify"],
     ["cli"],
     ["__main__", "__init__"],

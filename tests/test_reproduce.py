@@ -5,11 +5,22 @@ import sys
 
 import pytest
 from tests_tiny import write_recipe
+from typer.testing import CliRunner
 
+from meada.cli.main import app
 from meada.errors import MeadaError
 from meada.recipe import load_recipe, to_toml
-from meada.reproduce import Item, expected_seconds, items_of, megabytes, reproduce, time_left
+from meada.reproduce import (
+    Item,
+    expected_seconds,
+    items_of,
+    megabytes,
+    reproduce,
+    time_left,
+    tried_seconds,
+)
 from meada.reproduce.sets import STUDY
+from meada.trial import Costs
 
 STUB = """
 import json, os, sys
@@ -182,6 +193,33 @@ def test_hours_come_from_records_of_the_same_kind(tmp_path, tiny):
     text = time_left([tiny(1), tiny(2)], {}, known, jobs=1)
     assert text == "about 1.0 h left, and 1 runs of unknown length"
     assert time_left([], {tiny(0).name: 9999.0}, known, jobs=1) == "about 0.0 h left"
+
+
+def test_a_trial_tells_hours_where_no_record_does(monkeypatch):
+    """Known costs in place of measured ones: a tenth of the batch is tried, counts are exact."""
+    seen = []
+
+    def measured(recipe, samples, net):
+        seen.append((recipe.plan.batch_size, tuple(samples.images.shape[1:]), samples.domains))
+        return Costs(step=0.1, climb=0.0, look=0.0, corrupt=0.0)
+
+    monkeypatch.setattr("meada.reproduce.trials.measure", measured)
+    pair = [Item(load_recipe("digits/erm", seed=seed)) for seed in (0, 1)]
+    assert set(tried_seconds(pair).values()) == {1000.0}
+    assert [size for size, *_ in seen] == [32]  # one trial for two seeds
+    wide, pacs = (
+        Item(load_recipe(n)) for n in ("cifar10c/wideresnet-erm", "pacs/agg-sketch-small")
+    )
+    assert tried_seconds([wide])[wide.name] == pytest.approx(100 * 375 * 0.1 * 16)
+    assert tried_seconds([pacs])[pacs.name] == pytest.approx(20.0)
+    assert seen[1][0] == 8 and seen[2][1] == (3, 224, 224) and seen[2][2].max() == 2
+
+
+def test_a_look_ahead_has_hours_for_every_run(tmp_path):
+    words = ["reproduce", "digits", "--methods", "erm,meada", "--seeds", "1", "--dry-run"]
+    done = CliRunner().invoke(app, [*words, "--out", str(tmp_path)])
+    assert done.exit_code == 0 and done.output.count("  to run  about ") == 2
+    assert "unknown" not in done.output and not list(tmp_path.iterdir())
 
 
 def test_bytes_follow_the_size_of_the_images():

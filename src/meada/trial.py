@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from statistics import median
 
 import torch
@@ -9,30 +10,39 @@ from torch import nn
 
 from meada.algorithm import begin
 from meada.corruptions import CORRUPTIONS, corrupt
-from meada.datasets import Task
+from meada.datasets.task import Samples
 from meada.evaluation import predict
 from meada.methods.method import Context, Method
 from meada.minimise import minimise
 from meada.pool import Pool
 from meada.recipe import Recipe, method_of
-from meada.robustify.budget import Costs
 
 STEPS = 3  # minimisation steps that are timed, after one that is not
 LOOKED = 32  # pictures read at once, at most
 CORRUPTED = 2  # pictures under each corruption
 
 
-def measure(recipe: Recipe, task: Task, net: nn.Module) -> Costs:
+@dataclass(frozen=True)
+class Costs:
+    """Seconds, each measured on this machine with this network."""
+
+    step: float  # a minimisation step on a batch
+    climb: float  # an ascent step on one picture
+    look: float  # reading one picture
+    corrupt: float  # corrupting one picture, a mean over the fifteen
+
+
+def measure(recipe: Recipe, samples: Samples, net: nn.Module) -> Costs:
     """``net`` is trained for a few steps: give it a copy."""
     method = method_of(recipe)
-    some = task.train.first(max(recipe.plan.batch_size, LOOKED))
+    some = samples.first(max(recipe.plan.batch_size, LOOKED))
     pool = Pool(some.images, some.labels, some.domains, store=recipe.pool.store)
     step = _step(recipe, method, net, pool)
     return Costs(
         step=step,
         climb=_climb(recipe, method, net, pool),
         look=_look(net, some.images[:LOOKED]),
-        corrupt=_corrupt(task.validation.images[:CORRUPTED]),
+        corrupt=_corrupt(some.images[:CORRUPTED]),
     )
 
 

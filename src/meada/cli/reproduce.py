@@ -69,16 +69,33 @@ def reproduce(
 def _list(items: "Sequence[Item]", out: Path, timings: list[Path], jobs: int) -> None:
     from meada.reproduce import expected_seconds, megabytes, time_left
 
-    known = expected_seconds(items, (out, *timings))
+    told = expected_seconds(items, (out, *timings))
     waiting = [item for item in items if not item.done(out)]
+    known = {**_tried([item for item in waiting if item.name not in told], jobs), **told}
     sizes = [megabytes(item.recipe) for item in items]
     for item, size in zip(items, sizes, strict=True):
         state = "to run" if item in waiting else "done"
-        hours = f"{known[item.name] / 3600:.2f} h" if item.name in known else "hours unknown"
+        about = "" if item.name in told else "about "
+        seconds = known.get(item.name)
+        hours = "hours unknown" if seconds is None else f"{about}{seconds / 3600:.2g} h"
         typer.echo(f"{item.name}  {state}  {hours}  {size:,.0f} MB while it runs")
     most = sum(sorted(sizes)[-jobs:])
     left = time_left(waiting, {}, known, jobs)
     typer.echo(f"{len(items)} runs, {len(waiting)} to run; {left}; up to {most:,.0f} MB at once")
+
+
+def _tried(items: "Sequence[Item]", jobs: int) -> dict[str, float]:
+    """Hours that no record tells of, by a trial with the threads that each run would have."""
+    if not items:
+        return {}
+    import torch
+
+    from meada.reproduce import tried_seconds
+    from meada.reproduce.runner import threads_each
+
+    typer.echo("'about': no record of such a run yet; a few steps of each kind are tried", err=True)
+    torch.set_num_threads(threads_each(jobs))
+    return tried_seconds(items)
 
 
 def _report(outcome: "Outcome", count: int) -> None:

@@ -4,6 +4,7 @@ from meada.reproduce.cost import expected_seconds, megabytes, time_left
 from meada.reproduce.item import Item, alike
 from meada.reproduce.runner import Outcome, reproduce
 from meada.reproduce.sets import SETS, digits, figure1, items_of
+from meada.reproduce.trials import tried_seconds
 
 __all__ = [
     "SETS",
@@ -17,4 +18,5 @@ __all__ = [
     "megabytes",
     "reproduce",
     "time_left",
+    "tried_seconds",
 ]

@@ -73,15 +73,24 @@ def train_size(data: Mapping[str, Any]) -> int:
     """Images to learn from; PACS is counted as published, a tenth of it held out."""
     if data["name"] != "pacs":
         return int(data.get("train", 0))
-    sources = data.get("sources") or [d for d in DOMAINS if d not in data.get("targets", ())]
     each = data.get("per_domain")
-    return sum(each or round(0.9 * DOMAINS[name]) for name in sources)
+    return sum(each or round(0.9 * DOMAINS[name]) for name in sources(data))
+
+
+def sources(data: Mapping[str, Any]) -> list[str]:
+    """PACS's domains to learn from."""
+    return data.get("sources") or [d for d in DOMAINS if d not in data.get("targets", ())]
 
 
 def weights(recipe: Recipe) -> int:
     """Bytes of the network that is trained, without making it."""
-    table = {k: v for k, v in recipe.network.items() if k not in ("weights", "partial")}
     with torch.device("meta"):
-        net: nn.Module = make("network", table, num_classes=CLASSES.get(recipe.data["name"], 10))
-        net = method_of(recipe).adapt(net)
+        net = bare_network(recipe)
     return sum(t.numel() * 4 for t in net.state_dict().values())
+
+
+def bare_network(recipe: Recipe) -> nn.Module:
+    """As the run has it, its weights at random."""
+    table = {k: v for k, v in recipe.network.items() if k not in ("weights", "partial")}
+    net: nn.Module = make("network", table, num_classes=CLASSES.get(recipe.data["name"], 10))
+    return method_of(recipe).adapt(net)

@@ -21,9 +21,9 @@ from meada.networks.lookup import network
 from meada.networks.normalise import Normalise
 from meada.recipe import Recipe, load_table, make, method_of, resolve
 from meada.robustify.budget import Sizes, estimate, fit, told
-from meada.robustify.measure import measure
 from meada.robustify.plan import Facts, Setting, Settings, nested, plan_for
 from meada.run import build_network
+from meada.trial import measure
 
 SIDES = range(28, 513)  # what the corruptions are defined for
 FORMAT = "meada-robustify/1"
@@ -106,7 +106,7 @@ def prepare(asked: Asked, path: Path, *, say: Say, tell: Callable[[int, int], No
         f"{len(task.targets)} tests"
     )
     net: nn.Module = build_network(recipe, len(task.classes)).to(choose(recipe.device))
-    costs = measure(recipe, task, deepcopy(net))
+    costs = measure(recipe, task.train, deepcopy(net))
     sizes = Sizes(
         len(task.train), len(task.validation), tuple(len(one) for one in task.targets.values())
     )

@@ -1,0 +1,75 @@
+"""How long runs take that no record tells of: a few real steps of each kind, on noise."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from meada.datasets.pacs import DOMAINS
+from meada.datasets.task import Samples
+from meada.evaluation.crafted import CRAFTED
+from meada.recipe import Recipe, method_of
+from meada.reproduce.cost import CLASSES, bare_network, kind, sources, train_size
+from meada.reproduce.item import Item
+from meada.trial import Costs, measure
+
+CHOICES = 3  # checkpoints that are scored on whole test sets, besides ties
+CORRUPTED = 15  # targets of CIFAR-C, five severities each
+DIGITS = 37_040  # test images of SVHN, MNIST-M and USPS
+TRIED = 40  # images of a batch that are tried at most: a step's time grows with its batch
+
+
+def tried_seconds(items: Iterable[Item]) -> dict[str, float]:
+    """By the items' names, with as many threads as torch has now; one trial for each kind."""
+    took: dict[str, float] = {}
+    return {
+        i.name: took[k] if (k := kind(i.recipe)) in took else took.setdefault(k, trial(i.recipe))
+        for i in items
+    }
+
+
+def trial(recipe: Recipe) -> float:
+    """About how long a run takes here: a few steps on noise, times how many of each it has."""
+    batch = recipe.plan.batch_size
+    few = batch if batch <= TRIED else TRIED // 5
+    short = recipe.plan.model_copy(update={"batch_size": few})
+    net = bare_network(recipe).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    costs = measure(recipe.model_copy(update={"plan": short}), _noise(recipe), net)
+    return whole(recipe, replace(costs, step=costs.step * batch / few))
+
+
+def _noise(recipe: Recipe) -> Samples:
+    data, n = recipe.data, max(recipe.plan.batch_size, TRIED)
+    side = int(data.get("side", 32))
+    images = torch.randint(256, (n, 3, side, side), dtype=torch.uint8)
+    domains = torch.arange(n) % len(sources(data)) if data["name"] == "pacs" else None
+    return Samples(images, torch.arange(n) % CLASSES.get(data["name"], 10), domains)
+
+
+def whole(recipe: Recipe, costs: Costs) -> float:
+    """Seconds of all phases.
+
+    >>> from meada.recipe import load_recipe
+    >>> costs = Costs(step=0.1, climb=0.01, look=0.0, corrupt=0.0)
+    >>> whole(load_recipe("digits/meada"), costs)  # 10,000 steps, 70,000 new images of 15 steps
+    11500.0
+    """
+    method, look = method_of(recipe), recipe.evaluation
+    n, rounds = train_size(recipe.data), recipe.plan.rounds
+    _, steps = recipe.plan.in_steps(n, method.growth)
+    climbed = (method.growth(n, rounds) - n) * int(recipe.method.get("steps", 0))
+    targets, images = _tested(recipe.data)
+    candidates = -(-steps // look.every)
+    looked = candidates * (targets * look.subset + len(CRAFTED) * look.crafted) + CHOICES * images
+    return steps * costs.step + climbed * costs.climb + looked * costs.look
+
+
+def _tested(data: Mapping[str, Any]) -> tuple[int, int]:
+    """Targets, and images in all of them, as published."""
+    if data["name"] == "pacs":
+        held_out = [d for d in DOMAINS if d not in sources(data)]
+        return len(held_out), sum(DOMAINS[d] for d in held_out)
+    if str(data["name"]).startswith("cifar"):
+        return CORRUPTED, CORRUPTED * 5 * int(data.get("test", 10_000))
+    return 3, DIGITS
