@@ -196,17 +196,18 @@ def test_hours_come_from_records_of_the_same_kind(tmp_path, tiny):
 
 
 def test_a_trial_tells_hours_where_no_record_does(monkeypatch):
-    """Known costs in place of measured ones: a tenth of the batch is tried, counts are exact."""
+    """Known costs in place of measured ones: of a large batch a part is tried, counts are exact."""
     seen = []
 
     def measured(recipe, samples, net):
         seen.append((recipe.plan.batch_size, tuple(samples.images.shape[1:]), samples.domains))
-        return Costs(step=0.1, climb=0.0, look=0.0, corrupt=0.0)
+        return Costs(step=0.1, climb=0.0, look=0.0)
 
     monkeypatch.setattr("meada.reproduce.trials.measure", measured)
     pair = [Item(load_recipe("digits/erm", seed=seed)) for seed in (0, 1)]
-    assert set(tried_seconds(pair).values()) == {1000.0}
-    assert [size for size, *_ in seen] == [32]  # one trial for two seeds
+    told = []
+    assert set(tried_seconds(pair, lambda *at: told.append(at)).values()) == {1000.0}
+    assert [size for size, *_ in seen] == [32] and told == [(0, 1)]  # one trial for two seeds
     wide, pacs = (
         Item(load_recipe(n)) for n in ("cifar10c/wideresnet-erm", "pacs/agg-sketch-small")
     )
@@ -237,4 +238,5 @@ def test_bytes_follow_the_size_of_the_images():
     assert without_weights("pacs/meada-sketch-small") == pytest.approx(600 * 3 * 224**2 / 1e6)
     sources = sum(round(0.9 * n) for n in (2048, 2344, 1670))
     assert without_weights("pacs/meada-sketch") == pytest.approx(sources * 3 * 224**2 / 1e6)
+    assert megabytes(load_recipe("pacs/l-cnn-sketch")) == megabytes(load_recipe("pacs/agg-sketch"))
     assert megabytes(load_recipe("digits/erm")) == pytest.approx(4_547_466 * 4 * 10 / 1e6, rel=0.01)

@@ -3,19 +3,20 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 import torch
 from torch import nn
 
-from meada.algorithm import begin
+from meada.algorithm import Watch, begin, train
 from meada.corruptions import CORRUPTIONS, corrupt
 from meada.datasets.task import Samples
 from meada.evaluation import predict
-from meada.methods.method import Context, Method
-from meada.minimise import minimise
+from meada.methods.method import Method
 from meada.pool import Pool
 from meada.recipe import Recipe, method_of
+from meada.types import Images8
 
 STEPS = 3  # minimisation steps that are timed, after one that is not
 LOOKED = 32  # pictures read at once, at most
@@ -29,7 +30,7 @@ class Costs:
     step: float  # a minimisation step on a batch
     climb: float  # an ascent step on one picture
     look: float  # reading one picture
-    corrupt: float  # corrupting one picture, a mean over the fifteen
+    corrupt: float = 0.0  # corrupting one picture, a mean over the fifteen
 
 
 def measure(recipe: Recipe, samples: Samples, net: nn.Module) -> Costs:
@@ -42,22 +43,14 @@ def measure(recipe: Recipe, samples: Samples, net: nn.Module) -> Costs:
         step=step,
         climb=_climb(recipe, method, net, pool),
         look=_look(net, some.images[:LOOKED]),
-        corrupt=_corrupt(some.images[:CORRUPTED]),
     )
 
 
 def _step(recipe: Recipe, method: Method, net: nn.Module, pool: Pool) -> float:
-    training = begin(net, pool, method, recipe.descent, embedding=recipe.embedding or None)
-    context = Context(parts=training.parts, total_steps=recipe.plan.total_steps or 1)
-    taken, since = [], time.perf_counter()
-    with torch.random.fork_rng():
-        for _ in minimise(
-            training, pool, method.loss, recipe.descent, context,
-            augment=method.augment, until=1 + STEPS, batch_size=recipe.plan.batch_size,
-        ):  # fmt: skip
-            taken.append(time.perf_counter() - since)
-            since = time.perf_counter()
-    return median(taken[1:])
+    marks: list[float] = []
+    watch = Watch(stepped=lambda *_: marks.append(time.perf_counter()))
+    _train(recipe, method, net, pool, watch, rounds=0, total_steps=1 + STEPS)
+    return median(after - before for before, after in pairwise(marks))
 
 
 def _climb(recipe: Recipe, method: Method, net: nn.Module, pool: Pool) -> float:
@@ -69,8 +62,17 @@ def _climb(recipe: Recipe, method: Method, net: nn.Module, pool: Pool) -> float:
     brief = method_of(recipe.model_copy(update={"method": short}))
     n = min(len(pool), int(recipe.method.get("block", LOOKED)))
     few = Pool(pool.images(torch.arange(n)), pool.labels[:n], pool.domains[:n])
-    context = Context(embedding=recipe.embedding or None, pool_size=n)
-    return _seconds(lambda: brief.grow(net, few, context)) / (2 * n)
+    round_ = lambda: _train(recipe, brief, net, few, Watch(), rounds=1, total_steps=0)
+    return _seconds(round_) / (2 * n)
+
+
+def _train(
+    recipe: Recipe, method: Method, net: nn.Module, pool: Pool, watch: Watch, **length: int
+) -> None:
+    plan = recipe.plan.model_copy(update={"min_steps": 0, "unit": "steps", **length})
+    place = recipe.embedding or None
+    training = begin(net, pool, method, recipe.descent, embedding=place)
+    train(training, pool, method, plan, recipe.descent, embedding=place, watch=watch)
 
 
 def _look(net: nn.Module, images: torch.Tensor) -> float:
@@ -78,13 +80,16 @@ def _look(net: nn.Module, images: torch.Tensor) -> float:
     return _seconds(lambda: predict(net, images)) / len(images)
 
 
-def _corrupt(images: torch.Tensor) -> float:
+def corrupting(images: Images8) -> float:
+    """``Costs.corrupt``, of pictures like these."""
+    few = images[:CORRUPTED]
+
     def all_of_them() -> None:
         for name in CORRUPTIONS:
-            corrupt(images, name, 3)
+            corrupt(few, name, 3)
 
     all_of_them()  # filters and maps are made once
-    return _seconds(all_of_them) / (len(images) * len(CORRUPTIONS))
+    return _seconds(all_of_them) / (len(few) * len(CORRUPTIONS))
 
 
 def _seconds(work: Callable[[], object]) -> float:

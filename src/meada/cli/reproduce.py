@@ -1,6 +1,7 @@
 """``meada reproduce``: the paper's tables and figures as sets of runs."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -69,16 +70,16 @@ def reproduce(
 def _list(items: "Sequence[Item]", out: Path, timings: list[Path], jobs: int) -> None:
     from meada.reproduce import expected_seconds, megabytes, time_left
 
-    told = expected_seconds(items, (out, *timings))
+    recorded = expected_seconds(items, (out, *timings))
     waiting = [item for item in items if not item.done(out)]
-    known = {**_tried([item for item in waiting if item.name not in told], jobs), **told}
+    tried = _tried([item for item in waiting if item.name not in recorded], jobs)
+    known = {**tried, **recorded}
     sizes = [megabytes(item.recipe) for item in items]
     for item, size in zip(items, sizes, strict=True):
         state = "to run" if item in waiting else "done"
-        about = "" if item.name in told else "about "
-        seconds = known.get(item.name)
-        hours = "hours unknown" if seconds is None else f"{about}{seconds / 3600:.2g} h"
-        typer.echo(f"{item.name}  {state}  {hours}  {size:,.0f} MB while it runs")
+        hours = f"{known[item.name] / 3600:,.2f} h" if item.name in known else "hours unknown"
+        about = "about " if item.name in tried else ""
+        typer.echo(f"{item.name}  {state}  {about}{hours}  {size:,.0f} MB while it runs")
     most = sum(sorted(sizes)[-jobs:])
     left = time_left(waiting, {}, known, jobs)
     typer.echo(f"{len(items)} runs, {len(waiting)} to run; {left}; up to {most:,.0f} MB at once")
@@ -90,12 +91,13 @@ def _tried(items: "Sequence[Item]", jobs: int) -> dict[str, float]:
         return {}
     import torch
 
+    from meada.cli.progress import progress
     from meada.reproduce import tried_seconds
     from meada.reproduce.runner import threads_each
 
-    typer.echo("'about': no record of such a run yet; a few steps of each kind are tried", err=True)
     torch.set_num_threads(threads_each(jobs))
-    return tried_seconds(items)
+    with progress("no records yet") as tell:
+        return tried_seconds(items, partial(tell, "trying a few steps of each kind"))
 
 
 def _report(outcome: "Outcome", count: int) -> None:

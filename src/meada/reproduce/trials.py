@@ -1,6 +1,6 @@
 """How long runs take that no record tells of: a few real steps of each kind, on noise."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,33 +10,44 @@ from meada.datasets.pacs import DOMAINS
 from meada.datasets.task import Samples
 from meada.evaluation.crafted import CRAFTED
 from meada.recipe import Recipe, method_of
-from meada.reproduce.cost import CLASSES, bare_network, kind, sources, train_size
+from meada.reproduce.cost import CLASSES, plain_network, sources, train_size
 from meada.reproduce.item import Item
 from meada.trial import Costs, measure
 
+Tell = Callable[[int, int], None]
 CHOICES = 3  # checkpoints that are scored on whole test sets, besides ties
 CORRUPTED = 15  # targets of CIFAR-C, five severities each
 DIGITS = 37_040  # test images of SVHN, MNIST-M and USPS
 TRIED = 40  # images of a batch that are tried at most: a step's time grows with its batch
 
 
-def tried_seconds(items: Iterable[Item]) -> dict[str, float]:
-    """By the items' names, with as many threads as torch has now; one trial for each kind."""
-    took: dict[str, float] = {}
-    return {
-        i.name: took[k] if (k := kind(i.recipe)) in took else took.setdefault(k, trial(i.recipe))
-        for i in items
-    }
+def tried_seconds(items: Sequence[Item], tell: Tell = lambda done, total: None) -> dict[str, float]:
+    """By the items' names, with the threads that torch has now; what steps alike is tried once."""
+    different = {_step_of(item.recipe): item.recipe for item in items}
+    costs: dict[str, Costs] = {}
+    for steps, recipe in different.items():
+        tell(len(costs), len(different))
+        costs[steps] = trial(recipe)
+    return {item.name: whole(item.recipe, costs[_step_of(item.recipe)]) for item in items}
 
 
-def trial(recipe: Recipe) -> float:
-    """About how long a run takes here: a few steps on noise, times how many of each it has."""
+def _step_of(recipe: Recipe) -> str:
+    """What the time of a step depends on; how many there are of it does not matter here."""
+    method = {k: v for k, v in recipe.method.items() if k not in ("grow", "beta", "gamma", "units")}
+    data = (recipe.data["name"], recipe.data.get("side"), len(recipe.data.get("targets", ())))
+    rest = (recipe.network, recipe.loss, recipe.plan.batch_size, recipe.precision)
+    return repr((method, data, rest))
+
+
+def trial(recipe: Recipe) -> Costs:
+    """A few steps on noise; of a large batch a part, and as much longer."""
     batch = recipe.plan.batch_size
     few = batch if batch <= TRIED else TRIED // 5
     short = recipe.plan.model_copy(update={"batch_size": few})
-    net = bare_network(recipe).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    net = method_of(recipe).adapt(plain_network(recipe))
+    net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     costs = measure(recipe.model_copy(update={"plan": short}), _noise(recipe), net)
-    return whole(recipe, replace(costs, step=costs.step * batch / few))
+    return replace(costs, step=costs.step * batch / few)
 
 
 def _noise(recipe: Recipe) -> Samples:
@@ -51,7 +62,7 @@ def whole(recipe: Recipe, costs: Costs) -> float:
     """Seconds of all phases.
 
     >>> from meada.recipe import load_recipe
-    >>> costs = Costs(step=0.1, climb=0.01, look=0.0, corrupt=0.0)
+    >>> costs = Costs(step=0.1, climb=0.01, look=0.0)
     >>> whole(load_recipe("digits/meada"), costs)  # 10,000 steps, 70,000 new images of 15 steps
     11500.0
     """

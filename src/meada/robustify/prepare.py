@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from meada.recipe import Recipe, load_table, make, method_of, resolve
 from meada.robustify.budget import Sizes, estimate, fit, told
 from meada.robustify.plan import Facts, Setting, Settings, nested, plan_for
 from meada.run import build_network
-from meada.trial import measure
+from meada.trial import corrupting, measure
 
 SIDES = range(28, 513)  # what the corruptions are defined for
 FORMAT = "meada-robustify/1"
@@ -107,6 +107,7 @@ def prepare(asked: Asked, path: Path, *, say: Say, tell: Callable[[int, int], No
     )
     net: nn.Module = build_network(recipe, len(task.classes)).to(choose(recipe.device))
     costs = measure(recipe, task.train, deepcopy(net))
+    costs = replace(costs, corrupt=corrupting(task.validation.images))
     sizes = Sizes(
         len(task.train), len(task.validation), tuple(len(one) for one in task.targets.values())
     )
