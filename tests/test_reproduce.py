@@ -19,7 +19,7 @@ from meada.reproduce import (
     time_left,
     tried_seconds,
 )
-from meada.reproduce.sets import STUDY
+from meada.reproduce.sets import SETS, STUDY
 from meada.trial import Costs
 
 STUB = """
@@ -221,6 +221,16 @@ def test_a_look_ahead_has_hours_for_every_run(tmp_path):
     done = CliRunner().invoke(app, [*words, "--out", str(tmp_path)])
     assert done.exit_code == 0 and done.output.count("  to run  about ") == 2
     assert "unknown" not in done.output and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_every_set_can_be_looked_at_before_it_runs(name, tmp_path, monkeypatch):
+    monkeypatch.setattr("meada.reproduce.trials.trial", lambda recipe: Costs(1.0, 0.1, 0.01))
+    done = CliRunner().invoke(
+        app, ["reproduce", name, "--seeds", "1", "--dry-run", "--out", str(tmp_path)]
+    )
+    assert done.exit_code == 0 and "unknown" not in done.output
+    assert done.output.count(" MB while it runs") == len(items_of(name, [], 1, [])) > 1
 
 
 def test_bytes_follow_the_size_of_the_images():
