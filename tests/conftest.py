@@ -5,11 +5,15 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 import torch
 from torch import nn
 
 sys.path.insert(0, str(Path(__file__).parent))  # tests_tiny, for tests that start processes
+
+hypothesis.settings.register_profile("no clock", deadline=None)  # a busy machine is no failure
+hypothesis.settings.load_profile("no clock")
 
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,7 @@ from meada.evaluation.crafted import CRAFTED_SETS
 from meada.evaluation.score import by_severity, evaluate, score
 from meada.recipe import load_recipe, method_of
 from meada.reports.cifar import corruption_mean
+from meada.reports.runs import find_runs
 from meada.reports.table3 import page
 from meada.run import run
 
@@ -53,7 +54,7 @@ def test_a_composed_recipe_runs_and_its_record_says_what_was_done(root, tmp_path
             assert np.mean(parts["nll"]) == pytest.approx(scores["nll"])
         assert record["clean"][rule]["n"] == 4 and record["source"][rule]["n"] == 8
     wanted = corruption_mean(record["results"]["last"])
-    assert f"{wanted:.1f}, n=1" in page([tmp_path / "run"])
+    assert f"{wanted:.1f}, n=1" in page(find_runs([tmp_path / "run"]))
 
 
 def test_scores_by_severity_are_those_of_each_part():

@@ -16,7 +16,7 @@ def test_a_prediction_worked_out_by_hand():
 
 
 @given(st.integers(2, 50), st.floats(-5, 5))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_entropy_lies_between_nothing_and_log_k(classes, scale):
     h = softmax_entropy(scale * torch.randn(4, classes))
     assert (h >= -1e-9).all() and (h <= math.log(classes) + 1e-9).all()

@@ -39,3 +39,16 @@ def explain(model: type[BaseModel], error: ValidationError) -> BadSetting:
         return BadSetting("key '{key}' is missing", key)
     message = fault["msg"][0].lower() + fault["msg"][1:]
     return BadSetting(f"key '{{key}}' is {fault['input']!r}: {message}", key)
+
+
+def flattened(table: dict[str, Any], path: str = "") -> dict[str, Any]:
+    """A table in one level, keys as ``--set`` has them.
+
+    >>> flattened({"plan": {"rounds": 1}, "seed": 3})
+    {'plan.rounds': 1, 'seed': 3}
+    """
+    found: dict[str, Any] = {}
+    for name, value in table.items():
+        inner = isinstance(value, dict)
+        found |= flattened(value, f"{path}{name}.") if inner else {f"{path}{name}": value}
+    return found

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from meada.cli.main import app
 from meada.corruptions import CORRUPTIONS
 from meada.errors import MeadaError
+from meada.recipe import load_recipe, to_toml
 
 pytestmark = pytest.mark.usefixtures("single")
 
@@ -36,7 +37,8 @@ def test_a_page_of_runs_and_of_folders_of_runs(tmp_path, monkeypatch):
 
 def test_the_papers_tables_are_there_as_before(tmp_path):
     about = {"data": "cifar10", "network": "wideresnet", "severities": 5, "images": 3}
-    write_run(tmp_path / "runs", "meada", domains=tuple(CORRUPTIONS), **about)
+    made = write_run(tmp_path / "runs", "meada", domains=tuple(CORRUPTIONS), **about)
+    (made / "recipe.toml").write_text(to_toml(load_recipe("cifar10c/wideresnet-meada")))
     said = meada("report", tmp_path / "runs", "--table", "3")
     assert "| CIFAR-10-C WideResNet |" in said and "(83.3)" in said
     assert meada("report", tmp_path, "--table", "3", "--markdown", tmp_path / "t.md") == ""

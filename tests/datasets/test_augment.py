@@ -20,7 +20,7 @@ def one_by_one(images, mirrored, top, left, padding):
     return torch.stack(out)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     n=st.integers(1, 7),
     shape=st.tuples(st.integers(1, 3), st.integers(1, 9), st.integers(1, 9)),

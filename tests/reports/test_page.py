@@ -13,11 +13,12 @@ from tests_records import write_run
 from meada.corruptions import CORRUPTIONS
 from meada.errors import MeadaError
 from meada.evaluation.predictions import Predictions, save_predictions
-from meada.reports.page import build, find_runs, to_html, to_markdown, write
+from meada.reports.page import build, to_html, to_markdown, write
 from meada.reports.page.blocks import Chart, Gallery, Section, Table, Text
 from meada.reports.page.gallery import amplified, png
 from meada.reports.page.groups import experiments
 from meada.reports.page.trust import reliability
+from meada.reports.runs import find_runs
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> \"'`${x}|*_"
 

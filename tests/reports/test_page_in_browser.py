@@ -5,7 +5,8 @@ from tests_browser import CHROMIUM, browsing
 from tests_records import write_run
 
 from meada.corruptions import CORRUPTIONS
-from meada.reports.page import build, find_runs, to_html
+from meada.reports.page import build, to_html
+from meada.reports.runs import find_runs
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (apt install chromium)")
 

@@ -11,7 +11,6 @@ from tests_records import write_run
 from meada.evaluation.predictions import load_predictions, save_predictions
 from meada.reports.page.correct import Bootstrap
 from meada.reports.page.groups import experiments
-from meada.reports.page.runs import find_runs
 from meada.reports.page.statistics import (
     bootstrap_p,
     by_seeds,
@@ -21,6 +20,7 @@ from meada.reports.page.statistics import (
     seed_weights,
     t_interval,
 )
+from meada.reports.runs import find_runs
 
 
 def test_resampled_images_spread_as_a_proportion_does():

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from meada.recipe import load_recipe, to_toml
-from meada.reports.digits import Run
+from meada.reports.runs import find_runs
 from meada.reports.sensitivity import grouped, of_study, pictures, place, reach, section
 from meada.reproduce.sets import STUDY, short
 
@@ -20,11 +20,12 @@ def make(tmp_path):
         (folder / "recipe.toml").write_text(to_toml(recipe))
         results = {d: {"accuracy": value} for d in ("svhn", "mnist_m", "usps")}
         record = {
+            "recipe": recipe.name, "seed": recipe.seed,
             "method": recipe.method["name"], "steps": 1000, "seconds": {"minimise": 120.0},
             "environment": ENVIRONMENT, "results": {"last": results}, "rounds": [],
         }  # fmt: skip
         (folder / "record.json").write_text(json.dumps(record))
-        return Run(folder, recipe, record)
+        return find_runs([folder])[0]
 
     return run
 

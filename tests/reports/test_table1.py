@@ -9,8 +9,9 @@ from meada.errors import MeadaError
 from meada.recipe import Recipe, load_recipe, to_toml
 from meada.reports.budget import reached, seconds_at
 from meada.reports.budget import section as equal_seconds
-from meada.reports.digits import in_figure_1, in_table_1, read_runs, summary
+from meada.reports.digits import in_figure_1, in_table_1, summary
 from meada.reports.figure1 import by_rounds, figure1
+from meada.reports.runs import find_runs
 from meada.reports.table1 import apart, comparisons, of_table_1, page, paper, write
 from meada.reproduce.sets import short, with_rounds
 
@@ -59,7 +60,7 @@ def four(make):
 
 
 def test_the_mean_is_over_targets_then_over_runs(four):
-    got = summary(read_runs(four[:2]), "last", "mean")
+    got = summary(find_runs(four[:2]), "last", "mean")
     assert got.mean == pytest.approx((160 / 3 + 162 / 3) / 2) and got.n == 2
     assert got.std == pytest.approx(sqrt(2) / 3)
 
@@ -79,31 +80,31 @@ def test_only_the_shipped_recipe_counts(make):
         load_recipe("digits/meada", ["scale=0.1"], seed=4),
         short("meada", [], 4).recipe,
     ]
-    runs = read_runs([make(shipped), *(make(recipe, 99.0, 99.0, 99.0) for recipe in others)])
+    runs = find_runs([make(shipped), *(make(recipe, 99.0, 99.0, 99.0) for recipe in others)])
     assert [in_table_1(run) for run in runs] == [True] + [False] * 5
     assert [in_figure_1(run) for run in runs] == [True, True] + [False] * 4
     assert {m: len(group) for m, group in of_table_1(runs).items()} == {"meada": 1}
-    told = page([run.folder for run in runs], "meada reproduce digits")
+    told = page(runs, "meada reproduce digits")
     table = told.partition("## Figure 1")[0]
     assert "99.00" not in table and "| meada | last | 30.00 | 50.00 | 80.00 | 53.33 | 1 |" in table
     out = told.partition("## Left out")[2]
-    assert all(runs[k].folder.name in out for k in (2, 3, 4)) and runs[5].folder.name not in out
+    assert all(runs[k].name in out for k in (2, 3, 4)) and runs[5].name not in out
 
 
 def test_a_note_or_a_later_default_does_not_keep_a_run_out(make):
     folder = make(load_recipe("digits/meada", ["note=another"], seed=0))
     toml = (folder / "recipe.toml").read_text()
     (folder / "recipe.toml").write_text(toml.replace('precision = "fp32"\n', ""))
-    assert in_table_1(read_runs([folder])[0])
+    assert in_table_1(find_runs([folder])[0])
 
 
 def test_the_same_seed_twice_is_one_run(make):
     twice = [make(load_recipe("digits/erm", seed=0)) for _ in range(2)]
-    assert len(of_table_1(read_runs(twice))["erm"]) == 1
+    assert len(of_table_1(find_runs(twice))["erm"]) == 1
 
 
 def test_differences_are_paired_by_seed(four):
-    chosen = of_table_1(read_runs(four))
+    chosen = of_table_1(find_runs(four))
     got, paired = apart(chosen["meada"], chosen["erm"], "last", "svhn")  # 10 and 12
     assert paired and got.mean == 11 and got.error == pytest.approx(1.0)
     text = "\n".join(comparisons(chosen))
@@ -115,10 +116,10 @@ def test_without_common_seeds_the_errors_add(make):
     recipe = "digits/erm", "digits/meada"
     runs = [make(load_recipe(recipe[0], seed=s), a, 50.0, 80.0) for s, a in ((0, 30.0), (1, 32.0))]
     runs += [make(load_recipe(recipe[1], seed=s), a, 50.0, 80.0) for s, a in ((2, 31.0), (3, 35.0))]
-    chosen = of_table_1(read_runs(runs))
+    chosen = of_table_1(find_runs(runs))
     got, paired = apart(chosen["meada"], chosen["erm"], "last", "svhn")
     assert not paired and got.mean == 2 and got.error == pytest.approx(sqrt(1 + 4))
-    one = of_table_1(read_runs([runs[0], runs[2]]))
+    one = of_table_1(find_runs([runs[0], runs[2]]))
     assert "+1.00 (one seed)" in "\n".join(comparisons(one))
 
 
@@ -127,13 +128,13 @@ def test_time_is_minimisation_and_the_rounds_before(make):
     maximise = [100.0, 200.0, 400.0]
     recipe = load_recipe("digits/meada", seed=0)
     folder = make(recipe, minimise=1000.0, maximise=maximise, scores=scores)
-    (run,) = read_runs([folder])
+    (run,) = find_runs([folder])
     assert seconds_at(run, 200) == pytest.approx(20 + 100)  # the second round is still to come
     assert seconds_at(run, 5000) == pytest.approx(500 + 700)
     assert reached(run, 119.0) is None
     assert reached(run, 1199.0) == (200, 40.0) and reached(run, 1200.0) == (5000, 50.0)
     erm = make(load_recipe("digits/erm", seed=0), minimise=600.0, scores={10_000: 45.0})
-    text = "\n".join(equal_seconds(of_table_1(read_runs([erm, folder]))))
+    text = "\n".join(equal_seconds(of_table_1(find_runs([erm, folder]))))
     # at 600, 1,200 and 2,400 s; the whole takes 1,700 s
     want = "| meada | 40.00 (200) | 50.00 (5,000) | 60.00 (10,000) | 60.00 (10,000) | 28 | 1 |"
     assert want in text
@@ -144,11 +145,11 @@ def test_figure_1_has_every_k_and_erm_at_none(make, tmp_path):
     ada = load_recipe("digits/ada", seed=0)
     folders = [make(load_recipe("digits/erm", seed=0)), make(load_recipe("digits/noise", seed=0))]
     folders += [make(with_rounds(ada, k), 30.0 + k, 50.0, 80.0) for k in (1, 2, 3)]
-    runs = read_runs(folders)
+    runs = find_runs(folders)
     assert [*by_rounds(runs)] == [("erm", 0), ("ada", 1), ("ada", 2), ("ada", 3)]
     heights = [bar.get_height() for bar in figure1(runs).axes[0].patches]
     assert heights == pytest.approx([31.0, 32.0, 33.0])
-    write(folders, tmp_path / "site" / "README.md", "meada reproduce figure1")
+    write(runs, tmp_path / "site" / "README.md", "meada reproduce figure1")
     text = (tmp_path / "site" / "README.md").read_text()
     assert "| ada | 2 | 32.00 | 50.00 | 80.00 | 54.00 | 1 |" in text
     assert "(figures/figure1.png)" in text
@@ -157,7 +158,7 @@ def test_figure_1_has_every_k_and_erm_at_none(make, tmp_path):
 
 def test_the_page_names_its_records_and_their_commands(four, make):
     noise = make(load_recipe("digits/noise", seed=2))
-    text = page([*four, noise], "meada reproduce digits")
+    text = page(find_runs([*four, noise]), "meada reproduce digits")
     assert "Made of 5 records" in text and "SYN cannot be had" in text
     for folder in four:
         assert f"`{folder.name}`" in text
@@ -167,7 +168,8 @@ def test_the_page_names_its_records_and_their_commands(four, make):
 
 
 def test_calibration_stands_beside_the_plain_networks(four):
-    text = page(four, "meada reproduce digits").partition("## Calibration")[2].partition("##")[0]
+    whole = page(find_runs(four), "meada reproduce digits")
+    text = whole.partition("## Calibration")[2].partition("##")[0]
     # ECE of a domain here is (100 - accuracy) / 1000: 0.070 and 0.068 on SVHN for ERM
     same = "0.050 ± 0.000 | 0.020 ± 0.000"
     assert f"| erm | 0.069 ± 0.001 | {same} | 0.046 ± 0.000 | 1.000 ± 0.000 |" in text
@@ -176,7 +178,7 @@ def test_calibration_stands_beside_the_plain_networks(four):
 
 
 def test_ours_beside_the_paper_with_both_errors(four):
-    text = page(four, "meada reproduce digits").partition("## Beside the paper")[2]
+    text = page(find_runs(four), "meada reproduce digits").partition("## Beside the paper")[2]
     error = sqrt(2.0**2 + 1.74**2 / 10)  # ours: 40 and 44, so 2; the paper's: 1.74 over ten runs
     assert f"| meada | +0.00 ± {error:.2f} (within noise) |" in text
 

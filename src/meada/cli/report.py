@@ -26,7 +26,8 @@ def report(
 
     Example: meada report runs/erm-* runs/meada-* --out report.html
     """
-    from meada.reports.page import build, find_runs, write
+    from meada.reports.page import build, write
+    from meada.reports.runs import find_runs
 
     if table is not None:
         _table(runs, table, markdown, rule)
@@ -44,9 +45,9 @@ def _table(folders: list[Path], number: int, out: Path | None, rule: str) -> Non
     from meada.errors import MeadaError
     from meada.files import write_text
     from meada.reports import table1, table2, table3
-    from meada.reports.page import find_runs
+    from meada.reports.runs import find_runs
 
-    runs = [run.folder.path for run in find_runs(folders) if run.finished]
+    runs = [run for run in find_runs(folders) if run.finished]
     told = " ".join(map(str, folders))
     if not runs:
         raise MeadaError(f"{told}: no finished run, for none of the folders has a record.json")
@@ -61,7 +62,7 @@ def _table(folders: list[Path], number: int, out: Path | None, rule: str) -> Non
         return
     text = {
         1: lambda: table1.page(runs, command),
-        2: lambda: table2.markdown(table2.read_runs(runs)),
+        2: lambda: table2.markdown(runs),
         3: lambda: table3.page(runs, rule),
     }[number]()
     if out:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from meada.evaluation.statistics import summarise
-from meada.reports.digits import Run
+from meada.reports.digits import candidates
+from meada.reports.runs import Run
 from meada.reports.text import head, line, machine, spread
 
 TIMES = (1, 2, 4)  # of the time that ERM takes
@@ -15,7 +16,7 @@ def seconds_at(run: Run, step: int) -> float:
     Evaluation is not counted: candidates are scored to be looked at, not to train.
     """
     total = max(int(run.record["steps"]), 1)
-    steps = run.recipe.plan.min_steps
+    steps = run.settings.plan.min_steps
     climbed = [r["seconds"] for k, r in enumerate(run.record["rounds"], 1) if k * steps < step]
     return float(run.record["seconds"].get("minimise", 0.0)) * step / total + sum(climbed)
 
@@ -26,20 +27,20 @@ def whole(run: Run) -> float:
 
 def reached(run: Run, seconds: float) -> tuple[int, float] | None:
     """The last candidate within so many seconds: its step and score; None before the first."""
-    inside = [(t, v) for t, v in run.candidates().items() if seconds_at(run, t) <= seconds]
+    inside = [(t, v) for t, v in candidates(run).items() if seconds_at(run, t) <= seconds]
     return max(inside) if inside else None
 
 
 def section(chosen: Mapping[str, Sequence[Run]]) -> list[str]:
     """A table of the mean accuracy on the targets' subsets at multiples of ERM's time."""
-    if "erm" not in chosen or not all(r.candidates() for g in chosen.values() for r in g):
+    if "erm" not in chosen or not all(candidates(r) for g in chosen.values() for r in g):
         return ["At equal seconds: needs runs of erm, and every run's `log.jsonl`."]
     budget = summarise([whole(run) for run in chosen["erm"]]).mean
     titles = [f"{k} x ERM's time" if k > 1 else "when ERM ends" for k in TIMES]
     lines = head("method", *titles, "at the end", "its training time (min)", "n")
     for method, runs in chosen.items():
         cells = [_cell([reached(run, k * budget) for run in runs]) for k in TIMES]
-        end = _cell([max(run.candidates().items()) for run in runs])
+        end = _cell([max(candidates(run).items()) for run in runs])
         minutes = spread(summarise([whole(run) / 60 for run in runs]), 0)
         lines.append(line(method, *cells, end, minutes, str(len(runs))))
     machines = sorted(

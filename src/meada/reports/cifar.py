@@ -1,18 +1,16 @@
 """Finished runs on CIFAR, and which of them may stand in one cell of Table 3.
 
-Only ``record.json`` is read. The paper's number is the plain mean over fifteen corruptions and five
-severities.
+The paper's number is the plain mean over fifteen corruptions and five severities.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import mean
 from typing import Any
 
 from meada.corruptions import CORRUPTIONS
 from meada.errors import MeadaError
-from meada.folder import RunFolder
+from meada.reports.runs import Run
 
 SETS = {"cifar10": "CIFAR-10-C", "cifar100": "CIFAR-100-C"}
 NETWORKS = {
@@ -41,23 +39,25 @@ class Row:
     network: str
     scale: float
     corruptions: str  # official or generated, and how
+    otherwise: str  # settings that are not the shipped recipes'
 
     def __str__(self) -> str:
         scale = "" if self.scale == 1 else f" at scale {self.scale:g}"
-        return f"{SETS[self.data]} {NETWORKS.get(self.network, self.network)}{scale}"
+        more = f", {self.otherwise}" if self.otherwise else ""
+        return f"{SETS[self.data]} {NETWORKS.get(self.network, self.network)}{scale}{more}"
 
 
 @dataclass(frozen=True)
 class Cell:
     """The runs of one method in a row: one a seed."""
 
-    runs: tuple[dict[str, Any], ...]
+    runs: tuple[Run, ...]
 
     def values(self, rule: str, score: str = "accuracy") -> list[float]:
-        return [corruption_mean(run["results"][rule], score) for run in self.runs]
+        return [corruption_mean(run.results(rule), score) for run in self.runs]
 
     def clean(self, rule: str) -> float:
-        return mean(run["clean"][rule]["accuracy"] for run in self.runs)
+        return mean(run.record["clean"][rule]["accuracy"] for run in self.runs)
 
 
 def title(method: str) -> str:
@@ -76,22 +76,21 @@ def corruption_mean(results: Mapping[str, Mapping[str, Any]], score: str = "accu
     return mean(float(results[name][score]) for name in CORRUPTIONS)
 
 
-def gather(folders: Iterable[Path]) -> dict[Row, dict[str, Cell]]:
+def gather(found: Iterable[Run]) -> dict[Row, dict[str, Cell]]:
     """Finished runs on CIFAR by row and method; what cannot stand in one cell is refused."""
-    cells: dict[tuple[Row, str], list[tuple[Path, dict[str, Any]]]] = {}
-    for folder in folders:
-        record = RunFolder(folder).load_record()
-        if record.get("data") not in SETS:
+    cells: dict[tuple[Row, str], list[Run]] = {}
+    for run in found:
+        if (data := run.record.get("data")) not in SETS:
             continue
-        about = record["provenance"].get("corruptions", "unknown")
-        row = Row(record["data"], record["network"], record.get("scale", 1.0), about)
-        cells.setdefault((row, _column(record)), []).append((folder, record))
+        about = run.record["provenance"].get("corruptions", "unknown")
+        row = Row(data, run.record["network"], run.settings.scaled, about, run.otherwise)
+        cells.setdefault((row, _column(run.record)), []).append(run)
     if not cells:
         raise MeadaError("none of the runs is on cifar10 or cifar100: Table 3 has nothing to show")
     table: dict[Row, dict[str, Cell]] = {}
     for (row, method), runs in cells.items():
         _check_alike(method, runs)
-        table.setdefault(row, {})[method] = Cell(tuple(record for _, record in runs))
+        table.setdefault(row, {})[method] = Cell(tuple(runs))
     return table
 
 
@@ -102,14 +101,15 @@ def _column(record: Mapping[str, Any]) -> str:
     return next((part for part in variants if part.startswith(f"{method}-")), method)
 
 
-def _check_alike(method: str, runs: Sequence[tuple[Path, dict[str, Any]]]) -> None:
-    first, one = runs[0]
-    for folder, other in runs[1:]:
-        if other["steps"] != one["steps"]:
+def _check_alike(method: str, runs: Sequence[Run]) -> None:
+    first, network = runs[0], runs[0].record["network"]
+    for other in runs[1:]:
+        before, after = first.record["steps"], other.record["steps"]
+        if before != after:
             raise MeadaError(
-                f"{first} and {folder} are both {method} on {one['network']}, with "
-                f"{one['steps']:,} and {other['steps']:,} steps: give them to reports of their own"
+                f"{first.folder.path} and {other.folder.path} are both {method} on {network}, with "
+                f"{before:,} and {after:,} steps: give them to reports of their own"
             )
-    seeds = [record["seed"] for _, record in runs]
+    seeds = [run.seed for run in runs]
     if len(set(seeds)) < len(seeds):
-        raise MeadaError(f"{method} on {one['network']} has the same seed twice: {sorted(seeds)}")
+        raise MeadaError(f"{method} on {network} has the same seed twice: {sorted(seeds)}")

@@ -1,88 +1,47 @@
-"""Finished runs on digits, and which of them may stand in Table 1 or on Figure 1."""
+"""Runs on digits, and which of them may stand in Table 1 or on Figure 1."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-from meada.errors import MeadaError
 from meada.evaluation.statistics import Summary, summarise
-from meada.folder import RunFolder
-from meada.recipe import Recipe, load_recipe
-from meada.reproduce.item import alike, held_recipe
-from meada.reproduce.sets import with_rounds
+from meada.reports.runs import Run
 
 DOMAINS = ("svhn", "mnist_m", "usps")  # SYN is shown where its file can be had
 TITLES = {"svhn": "SVHN", "mnist_m": "MNIST-M", "usps": "USPS", "mean": "mean of three"}
 
 
-@dataclass(frozen=True)
-class Run:
-    """What a run's folder says of it."""
-
-    folder: Path
-    recipe: Recipe
-    record: Mapping[str, Any]
-
-    @property
-    def method(self) -> str:
-        return str(self.record["method"])
-
-    @property
-    def seed(self) -> int:
-        return self.recipe.seed
-
-    @property
-    def rounds(self) -> int:
-        return self.recipe.plan.rounds
-
-    def value(self, rule: str, domain: str, score: str = "accuracy") -> float:
-        """``domain`` may be ``mean``: over the targets within the run."""
-        results = self.record["results"][rule]
-        if domain != "mean":
-            return float(results[domain][score])
-        return sum(float(results[d][score]) for d in DOMAINS) / len(DOMAINS)
-
-    def candidates(self) -> dict[int, float]:
-        """Step -> mean accuracy on the targets' subsets, for each candidate in the log."""
-        path = RunFolder(self.folder).log
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        told = [json.loads(line) for line in lines]
-        return {line["step"]: line["scores"]["oracle"] for line in told if "scores" in line}
+def on_digits(runs: Iterable[Run]) -> list[Run]:
+    """Those that were tested on all three; others are passed over."""
+    digits = (run for run in runs if run.record.get("data", "digits") == "digits")
+    return [run for run in digits if set(DOMAINS) <= run.results("last").keys()]
 
 
-def read_runs(folders: Iterable[Path]) -> list[Run]:
-    """Finished runs on digits among ``folders``; others are passed over."""
-    runs = []
-    for folder in map(RunFolder, folders):
-        record = folder.load_record()
-        if (
-            record.get("data", "digits") == "digits"
-            and set(DOMAINS) <= record["results"]["last"].keys()
-        ):
-            runs.append(Run(folder.path, held_recipe(folder), record))
-    return runs
+def score_of(run: Run, rule: str, domain: str, score: str = "accuracy") -> float:
+    """``domain`` may be ``mean``: over the targets within the run."""
+    results = run.results(rule)
+    if domain != "mean":
+        return float(results[domain][score])
+    return sum(float(results[d][score]) for d in DOMAINS) / len(DOMAINS)
 
 
-@cache
-def shipped(name: str, seed: int) -> Recipe | None:
-    try:
-        return load_recipe(name, seed=seed)
-    except MeadaError:
-        return None
+def candidates(run: Run) -> dict[int, float]:
+    """Step -> mean accuracy on the targets' subsets, for each candidate in the log."""
+    return {line["step"]: line["scores"]["oracle"] for line in run.log if "scores" in line}
+
+
+def rounds(run: Run) -> int:
+    """The paper's K."""
+    return run.settings.plan.rounds
 
 
 def in_table_1(run: Run) -> bool:
     """Whether its recipe is the shipped one, to the last setting; only the seed is its own."""
-    return in_figure_1(run) and run.rounds == 3
+    return in_figure_1(run) and not run.changed
 
 
 def in_figure_1(run: Run) -> bool:
     """The same, at any K."""
-    recipe = shipped(run.recipe.name, run.seed) if run.recipe.name.startswith("digits/") else None
-    return recipe is not None and alike(with_rounds(recipe, run.rounds), run.recipe)
+    whole = run.settings.name.startswith("digits/") and run.settings.scaled == 1
+    return whole and run.changed is not None and run.changed.keys() <= {"plan.rounds"}
 
 
 def by_method(runs: Iterable[Run]) -> dict[str, list[Run]]:
@@ -95,4 +54,4 @@ def by_method(runs: Iterable[Run]) -> dict[str, list[Run]]:
 
 def summary(runs: Sequence[Run], rule: str, domain: str, score: str = "accuracy") -> Summary:
     """Over runs; the mean over targets is taken within each run first."""
-    return summarise([run.value(rule, domain, score) for run in runs])
+    return summarise([score_of(run, rule, domain, score) for run in runs])

@@ -20,7 +20,7 @@ def figure2(
     axes = figure.add_subplot()
     width = 0.8 / len(methods)
     for place, method in enumerate(methods):
-        runs = [run["results"][rule] for run in cells[method].runs]
+        runs = [run.results(rule) for run in cells[method].runs]
         each = np.array([[run[name]["accuracy"] for name in CORRUPTIONS] for run in runs])
         where = np.arange(len(CORRUPTIONS)) + (place - (len(methods) - 1) / 2) * width
         spread = each.std(0, ddof=1) if len(runs) > 1 else None

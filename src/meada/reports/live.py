@@ -4,8 +4,7 @@ import fcntl
 from collections.abc import Iterator
 from pathlib import Path
 
-from meada.reports.page import find_runs
-from meada.reports.page.runs import Run
+from meada.reports.runs import Run, find_runs
 
 
 def at_work(path: Path) -> bool:

@@ -9,8 +9,9 @@ from rich.table import Table
 
 from meada.folder import RunFolder
 from meada.reports import pictures
-from meada.reports.page import build, find_runs, write
+from meada.reports.page import build, write
 from meada.reports.page.blocks import Figure, Section, Text
+from meada.reports.runs import find_runs
 
 TITLES = {
     "erm": "ERM: plain training",

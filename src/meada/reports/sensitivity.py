@@ -6,8 +6,9 @@ from matplotlib.figure import Figure
 
 from meada.evaluation.statistics import Summary, summarise
 from meada.recipe import Recipe
-from meada.reports.digits import DOMAINS, TITLES, Run
+from meada.reports.digits import DOMAINS, TITLES, score_of, summary
 from meada.reports.pictures import COLOURS
+from meada.reports.runs import Run
 from meada.reports.text import head, line, spread
 from meada.reproduce.item import alike
 from meada.reproduce.sets import SHORT, STUDY, Value, short
@@ -19,20 +20,20 @@ NAMES = {"beta": "beta", "gamma": "gamma", "step_size": "eta (step_size)",
 
 def of_study(runs: Sequence[Run]) -> list[Run]:
     """Runs of the set ``sensitivity``, settings and length as it has them."""
-    return [run for run in runs if run.recipe.name.startswith("sensitivity/") and place(run)]
+    return [run for run in runs if run.settings.name.startswith("sensitivity/") and place(run)]
 
 
 def place(run: Run) -> tuple[str, Value] | None:
     """The setting that a run changes, and its value; ``centre`` and ``erm`` change none."""
     if run.method == "erm":
-        return ("erm", "") if alike(run.recipe, short("erm", [], run.seed).recipe) else None
-    changed = [k for k in STUDY if run.recipe.method.get(k) != STUDY[k][0]]
+        return ("erm", "") if alike(run.settings, short("erm", [], run.seed).recipe) else None
+    changed = [k for k in STUDY if run.settings.method.get(k) != STUDY[k][0]]
     if not changed:
-        return ("centre", "") if alike(run.recipe, asked(run.seed)) else None
-    value = run.recipe.method[changed[0]]
-    if len(changed) > 1 or not alike(run.recipe, asked(run.seed, f"method.{changed[0]}={value}")):
+        return ("centre", "") if alike(run.settings, asked(run.seed)) else None
+    new = run.settings.method[changed[0]]
+    if len(changed) > 1 or not alike(run.settings, asked(run.seed, f"method.{changed[0]}={new}")):
         return None
-    return changed[0], value
+    return changed[0], new
 
 
 def asked(seed: int, *changes: str) -> Recipe:
@@ -58,7 +59,7 @@ def _order(value: Value) -> tuple[float, str]:
 
 
 def accuracy(runs: Sequence[Run], rule: str = "last") -> Summary:
-    return summarise([run.value(rule, "mean") for run in runs])
+    return summary(runs, rule, "mean")
 
 
 def reach(values: Mapping[Value, Sequence[Run]]) -> float:
@@ -104,7 +105,7 @@ def section(runs: Sequence[Run]) -> list[str]:
 
 
 def _row(setting: str, value: str, runs: Sequence[Run]) -> str:
-    cells = [spread(summarise([r.value("last", d) for r in runs])) for d in (*DOMAINS, "mean")]
+    cells = [spread(summary(runs, "last", d)) for d in (*DOMAINS, "mean")]
     minutes = summarise([sum(r.record["seconds"].values()) / 60 for r in runs])
     return line(setting, value, *cells, f"{minutes.mean:.1f}", str(len(runs)))
 
@@ -126,7 +127,7 @@ def picture(setting: str, values: Values, erm: Sequence[Run]) -> Figure:
     figure = Figure(figsize=(4, 2.6))
     axes = figure.add_subplot()
     for where, runs in enumerate(there.values()):
-        points = [run.value("last", "mean") for run in runs]
+        points = [score_of(run, "last", "mean") for run in runs]
         axes.plot([where] * len(points), points, "o", color=COLOURS["meada"], markersize=4)
     means = [accuracy(runs).mean for runs in there.values()]
     style = "none" if isinstance(next(iter(there)), str) else "-"  # names have no order

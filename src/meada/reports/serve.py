@@ -6,7 +6,8 @@ from pathlib import Path
 
 from meada.errors import MeadaError
 from meada.reports.live import going_on
-from meada.reports.page import build, find_runs, to_html
+from meada.reports.page import build, to_html
+from meada.reports.runs import find_runs
 
 HOST = "127.0.0.1"
 EVERY = 10  # seconds between visits of a page whose run goes on

@@ -12,16 +12,18 @@ from meada.reports import budget, sensitivity
 from meada.reports.digits import (
     DOMAINS,
     TITLES,
-    Run,
     by_method,
     in_figure_1,
     in_table_1,
-    read_runs,
+    on_digits,
+    rounds,
+    score_of,
     summary,
 )
 from meada.reports.figure1 import by_rounds, figure1
 from meada.reports.pictures import save
-from meada.reports.text import SAME_BITS, head, line, machine, repeat, spread
+from meada.reports.runs import Run
+from meada.reports.text import SAME_BITS, head, line, machine, spread
 
 __all__ = ["DOMAINS", "PAPER", "page", "paper", "write"]
 
@@ -85,7 +87,7 @@ def apart(a: Sequence[Run], b: Sequence[Run], rule: str, domain: str) -> tuple[S
 
     The summary's error is that of the difference; the flag says whether it was paired.
     """
-    ours, theirs = ({r.seed: r.value(rule, domain) for r in group} for group in (a, b))
+    ours, theirs = ({r.seed: score_of(r, rule, domain) for r in group} for group in (a, b))
     both = sorted(ours.keys() & theirs.keys())
     if len(both) > 1:
         return summarise([ours[s] - theirs[s] for s in both]), True
@@ -160,7 +162,7 @@ def against_rounds(runs: Sequence[Run], rule: str = "last") -> list[str]:
     for (method, k), group in by_rounds(runs).items():
         cells = []
         for domain in COLUMNS:
-            values = [run.value(rule, domain) for run in group]
+            values = [score_of(run, rule, domain) for run in group]
             span = f" ({min(values):.2f} to {max(values):.2f})" if len(values) > 1 else ""
             cells.append(f"{sum(values) / len(values):.2f}{span}")
         lines.append(line(method, str(k), *cells, str(len(group))))
@@ -173,16 +175,9 @@ def spent(runs: Sequence[Run]) -> list[str]:
     for run in runs:
         took = [f"{run.record['seconds'].get(k, 0.0) / 60:.0f}"
                 for k in ("minimise", "maximise", "evaluate")]  # fmt: skip
-        lines.append(line(f"`{run.folder.name}`", f"{run.record['steps']:,}", ", ".join(took),
-                          machine(run.record["environment"]), f"`{command_of(run)}`"))  # fmt: skip
+        lines.append(line(f"`{run.name}`", f"{run.record['steps']:,}", ", ".join(took),
+                          machine(run.record["environment"]), f"`{run.command}`"))  # fmt: skip
     return [*lines, "", SAME_BITS]
-
-
-def command_of(run: Run) -> str:
-    """A shipped recipe by its name, any other by the file in its folder."""
-    name = run.recipe.name if in_table_1(run) else f"{run.folder}/recipe.toml"
-    seed = f" --seed {run.seed}" if in_table_1(run) else ""
-    return repeat(run.record["environment"], f"{name}{seed}")
 
 
 def parts(runs: Sequence[Run]) -> Iterator[tuple[str, list[str]]]:
@@ -194,7 +189,7 @@ def parts(runs: Sequence[Run]) -> Iterator[tuple[str, list[str]]]:
         yield "Differences between methods", comparisons(chosen)
         yield "At equal steps and at equal seconds", budget.section(chosen)
         yield "Calibration on unseen domains", calibration(chosen)
-    if len({run.rounds for run in varied}) > 1:
+    if len({rounds(run) for run in varied}) > 1:
         yield (
             "Figure 1",
             [*against_rounds(varied), "", "![Accuracy against K](figures/figure1.png)"],
@@ -205,16 +200,13 @@ def parts(runs: Sequence[Run]) -> Iterator[tuple[str, list[str]]]:
     used = [r for r in runs if r in varied or r in study]
     yield "Records", spent(used)
     if rest := [r for r in runs if r not in used]:
-        names = ", ".join(f"`{r.folder.name}`" for r in rest)
+        names = ", ".join(f"`{r.name}`" for r in rest)
         yield "Left out", [f"Neither a shipped recipe nor of the study: {names}."]
 
 
-def page(folders: Sequence[Path], command: str) -> str:
-    """``results/README.md``, from finished runs' folders."""
-    return _page(read_runs(folders), command)
-
-
-def _page(runs: Sequence[Run], command: str) -> str:
+def page(runs: Sequence[Run], command: str) -> str:
+    """``results/README.md``, from finished runs; those that are not on digits are passed over."""
+    runs = on_digits(runs)
     if not runs:
         raise MeadaError("none of the runs is on digits: Table 1 has nothing to show")
     text = [f"# Digits\n\nMade of {len(runs)} records by `meada report`; run with `{command}`. "
@@ -224,12 +216,12 @@ def _page(runs: Sequence[Run], command: str) -> str:
     return "\n\n".join(text) + "\n"
 
 
-def write(folders: Sequence[Path], path: Path, command: str) -> None:
+def write(runs: Sequence[Run], path: Path, command: str) -> None:
     """The page at ``path``, and its figures in ``figures`` beside it."""
-    runs = read_runs(folders)
-    write_text(path, _page(runs, command))
+    write_text(path, page(runs, command))
+    runs = on_digits(runs)
     varied = [run for run in runs if in_figure_1(run)]
-    if len({run.rounds for run in varied}) > 1:
+    if len({rounds(run) for run in varied}) > 1:
         save(figure1(varied), path.parent / "figures" / "figure1.png")
     for setting, figure in sensitivity.pictures(sensitivity.of_study(runs)).items():
         save(figure, path.parent / "figures" / f"sensitivity-{setting}.png")

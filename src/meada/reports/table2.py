@@ -1,17 +1,13 @@
 """Table 2: PACS, one domain held out at a time, the paper's figures beside those of our records."""
 
-import json
-import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-from meada.errors import MeadaError
 from meada.evaluation.selection import KNOWS
 from meada.evaluation.statistics import summarise
-from meada.reports.text import SAME_BITS, machine, repeat
+from meada.reports.runs import Run
+from meada.reports.text import SAME_BITS, machine
 
 TARGETS = ("art_painting", "cartoon", "photo", "sketch")
 COLUMNS = (*TARGETS, "average")
@@ -38,32 +34,6 @@ GROUPS = {"with domain labels": WITH_LABELS, "without domain labels": WITHOUT_LA
 
 
 @dataclass(frozen=True)
-class Run:
-    """What a record and its resolved recipe say of one run."""
-
-    record: dict[str, Any]
-    recipe: dict[str, Any]
-
-    @property
-    def method(self) -> str:
-        return str(self.record["method"])
-
-    @property
-    def target(self) -> str:
-        (name,) = self.record["results"]["last"]
-        return str(name)
-
-    @property
-    def form(self) -> str:
-        """``full`` or ``scaled``: the two are never averaged."""
-        whole = self.recipe["plan"]["total_steps"] >= STEPS and self.recipe.get("scaled", 1) == 1
-        return "full" if whole and "per_domain" not in self.recipe["data"] else "scaled"
-
-    def accuracy(self, rule: str) -> float:
-        return float(self.record["results"][rule][self.target]["accuracy"])
-
-
-@dataclass(frozen=True)
 class Row:
     """One line: a method, whose numbers they are, and a number a column with its text."""
 
@@ -74,10 +44,22 @@ class Row:
     texts: tuple[str, ...]
 
 
-def read_runs(folders: Iterable[Path]) -> list[Run]:
-    """Every finished run on PACS with one domain held out, in ``folders`` or below them."""
-    paths = sorted({path for folder in folders for path in folder.rglob("record.json")})
-    return [run for run in map(_read, paths) if run is not None]
+def on_pacs(runs: Iterable[Run]) -> list[Run]:
+    """Those with one domain held out; others are passed over."""
+    return [r for r in runs if r.record.get("data") == "pacs" and len(r.results("last")) == 1]
+
+
+def target(run: Run) -> str:
+    (name,) = run.results("last")
+    return name
+
+
+def form(run: Run) -> str:
+    """``full``, ``scaled``, or what else a recipe of one's own is: no two are ever averaged."""
+    recipe = run.settings
+    whole = recipe.plan.total_steps >= STEPS and recipe.scaled == 1
+    name = "full" if whole and "per_domain" not in recipe.data else "scaled"
+    return f"{name}, {run.otherwise}" if run.otherwise else name
 
 
 def rows(runs: Sequence[Run], rules: Sequence[str] = ("source_val", "oracle")) -> list[Row]:
@@ -93,6 +75,7 @@ def rows(runs: Sequence[Run], rules: Sequence[str] = ("source_val", "oracle")) -
 
 def markdown(runs: Sequence[Run], rules: Sequence[str] = ("source_val", "oracle")) -> str:
     """The table with its notes; the best of each group, and of each kind of line, in bold."""
+    runs = on_pacs(runs)
     lines = rows(runs, rules)
     out = ["# Table 2: PACS, accuracy (%) on the domain held out", ""]
     for group in GROUPS:
@@ -138,52 +121,22 @@ def notes(runs: Sequence[Run], rules: Sequence[str]) -> Iterator[str]:
     yield from _provenance(runs)
 
 
-def print_table2(folders: Iterable[Path], rules: Sequence[str] = ("source_val", "oracle")) -> None:
-    """The same on a terminal."""
-    from rich.console import Console
-    from rich.table import Table
-
-    runs = read_runs(folders)
-    lines, console = rows(runs, rules), Console()
-    for group in GROUPS:
-        table = Table("", "", *TITLES, title=f"Table 2: PACS, accuracy (%), {group}")
-        for line in (line for line in lines if line.group == group):
-            cells = zip(line.texts, best(line, lines), strict=True)
-            bold = [f"[bold]{text}[/bold]" if is_best else text for text, is_best in cells]
-            table.add_row(line.method, line.whose, *bold)
-        console.print(table)
-    for note in notes(runs, rules):
-        console.print(f"- {note}", markup=False)
-
-
-def _read(path: Path) -> Run | None:
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        if record.get("data") != "pacs" or len(record["results"]["last"]) != 1:
-            return None
-        recipe = tomllib.loads((path.parent / "recipe.toml").read_text(encoding="utf-8"))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise MeadaError(f"{path} is no record of a run ({error})") from None
-    return Run(record, recipe)
-
-
 def _ours(group: str, title: str, runs: Sequence[Run], rules: Sequence[str]) -> Iterator[Row]:
-    for form in ("full", "scaled"):
-        of_form = [run for run in runs if run.form == form]
-        for rule in rules if of_form else ():
-            values = [_mean(of_form, target, rule) for target in TARGETS]
+    for kind in sorted({form(run) for run in runs}):
+        of_form = [run for run in runs if form(run) == kind]
+        for rule in rules:
+            values = [_mean(of_form, name, rule) for name in TARGETS]
             known = [mean for mean, _ in values if mean is not None]
             whole = len(known) == len(TARGETS)
             average = sum(known) / len(known) if whole else None
             means = (*(mean for mean, _ in values), average)
             texts = (*(text for _, text in values), f"{average:.1f}" if average else "–")
-            yield Row(group, title, f"ours, {form}, {rule}", means, texts)
+            yield Row(group, title, f"ours, {kind}, {rule}", means, texts)
 
 
-def _mean(runs: Sequence[Run], target: str, rule: str) -> tuple[float | None, str]:
-    accuracies = [
-        run.accuracy(rule) for run in runs if run.target == target and rule in run.record["results"]
-    ]
+def _mean(runs: Sequence[Run], name: str, rule: str) -> tuple[float | None, str]:
+    results = [run.results(rule).get(name) for run in runs]
+    accuracies = [float(scores["accuracy"]) for scores in results if scores]
     if not accuracies:
         return None, "–"
     summary = summarise(accuracies)
@@ -200,32 +153,31 @@ def _each(runs: Sequence[Run]) -> Iterator[str]:
         "|---|---:|---:|---|",
     )
     for run in runs:
-        record, where = run.record, run.record["environment"]
-        recipe = f"{record['recipe']} --seed {record['seed']}"
+        record = run.record
         cells = (
-            f"`{repeat(where, recipe)}`",
+            f"`{run.command}`",
             f"{record['source']['last']['accuracy']:.1f}",
             f"{sum(record['seconds'].values()) / 60:.0f}",
-            machine(where),
+            machine(record["environment"]),
         )
         yield f"| {' | '.join(cells)} |"
     yield from ("", SAME_BITS)
 
 
 def _betas(runs: Sequence[Run]) -> str:
-    betas = {(run.target, run.recipe["method"]["beta"]) for run in runs if run.method == "meada"}
-    told = [f"beta {beta:g} for {target}" for target, beta in sorted(betas)]
+    betas = {(target(r), r.settings.method["beta"]) for r in runs if r.method == "meada"}
+    told = [f"beta {beta:g} for {name}" for name, beta in sorted(betas)]
     return ", ".join(told) or "no run with beta"
 
 
 def _scales(runs: Sequence[Run]) -> Iterator[str]:
     lengths = defaultdict(set)
     for run in runs:
-        each = run.recipe["data"].get("per_domain")
+        each = run.settings.data.get("per_domain")
         size = f", {each} pictures of each source" if each else ""
-        lengths[run.form].add(f"{run.record['steps']:,} steps{size}")
-    for form, told in sorted(lengths.items()):
-        yield f"ours, {form}: {'; '.join(sorted(told))} (the paper: {STEPS:,} steps)."
+        lengths[form(run)].add(f"{run.record['steps']:,} steps{size}")
+    for kind, told in sorted(lengths.items()):
+        yield f"ours, {kind}: {'; '.join(sorted(told))} (the paper: {STEPS:,} steps)."
 
 
 def _weights(runs: Sequence[Run]) -> Iterator[str]:

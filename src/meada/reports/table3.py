@@ -11,7 +11,8 @@ from meada.files import write_text
 from meada.reports.cifar import COLUMNS, Cell, Row, gather, title
 from meada.reports.figure2 import METHODS, figure2
 from meada.reports.pictures import save
-from meada.reports.text import SAME_BITS, head, line, machine, repeat, spread
+from meada.reports.runs import Run
+from meada.reports.text import SAME_BITS, head, line, machine, spread
 
 PAPER = {  # Table 3, in the order of COLUMNS
     ("cifar10", "allconv"): (69.2, 67.1, 68.7, 70.8, 75.4, 71.9, 73.0, 78.2),
@@ -29,23 +30,23 @@ corruptions themselves, and whose beta and gamma were chosen for each network (o
 Table = Mapping[Row, Mapping[str, Cell]]
 
 
-def page(folders: Iterable[Path], rule: str = "last") -> str:
+def page(runs: Iterable[Run], rule: str = "last") -> str:
     """Table 3 in Markdown, then clean accuracy, calibration, Figure 2 and each record's command."""
-    return _page(_gathered(folders, rule), rule)
+    return _page(_gathered(runs, rule), rule)
 
 
-def write(folders: Iterable[Path], path: Path, rule: str = "last") -> None:
+def write(runs: Iterable[Run], path: Path, rule: str = "last") -> None:
     """The page at ``path``, and its figures in ``figures`` beside it."""
-    table = _gathered(folders, rule)
+    table = _gathered(runs, rule)
     write_text(path, _page(table, rule))
     for name, row, cells in _drawn(table):
         save(figure2(row, cells, rule), path.parent / name)
 
 
-def _gathered(folders: Iterable[Path], rule: str) -> Table:
+def _gathered(runs: Iterable[Run], rule: str) -> Table:
     if rule not in RULES:
         raise MeadaError(f"unknown rule '{rule}': {nearest(rule, RULES)}")
-    return gather(folders)
+    return gather(runs)
 
 
 def _page(table: Table, rule: str) -> str:
@@ -75,7 +76,8 @@ def _parts(table: Table, rule: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _values(row: Row, cells: Mapping[str, Cell], methods: list[str], rule: str) -> list[str]:
-    paper = dict(zip(COLUMNS, PAPER.get((row.data, row.network), ()), strict=False))
+    known = () if row.otherwise else PAPER.get((row.data, row.network), ())
+    paper = dict(zip(COLUMNS, known, strict=False))
     texts = []
     for method in methods:
         ours = _spread(cells[method].values(rule)) if method in cells else "-"
@@ -93,7 +95,7 @@ def _scores(table: Table) -> list[str]:
                  "NLL (nats)", "Brier")  # fmt: skip
     for row, cells in table.items():
         for method, cell in cells.items():
-            for rule in (rule for rule in RULES if rule in cell.runs[0]["results"]):
+            for rule in (rule for rule in RULES if cell.runs[0].results(rule)):
                 scores = [f"{mean(cell.values(rule, s)):.3f}" for s in ("ece", "nll", "brier")]
                 numbers = [f"{cell.clean(rule):.1f}", f"{mean(cell.values(rule)):.1f}", *scores]
                 lines.append(line(str(row), title(method), rule, *numbers))
@@ -111,10 +113,10 @@ def _records(table: Table) -> list[str]:
     """Every run: its length, what it cost, and how to make it again."""
     lines = head("what", "steps", "minutes", "on", "command")
     for run in (run for cells in table.values() for cell in cells.values() for run in cell.runs):
-        where, scale = run["environment"], run.get("scale", 1.0)
-        recipe = f"{run['recipe']} --seed {run['seed']}" + f" --scale {scale:g}" * (scale != 1)
+        record = run.record
+        minutes = f"{sum(record['seconds'].values()) / 60:.0f}"
         lines.append(
-            line(run["note"], f"{run['steps']:,}", f"{sum(run['seconds'].values()) / 60:.0f}",
-                 machine(where), f"`{repeat(where, recipe)}`")
+            line(record["note"], f"{record['steps']:,}", minutes, machine(record["environment"]),
+                 f"`{run.command}`")
         )  # fmt: skip
     return [*lines, "", SAME_BITS]

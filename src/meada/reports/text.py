@@ -1,4 +1,4 @@
-"""Pieces of text that the tables of the paper share: lines of Markdown, a spread, a command."""
+"""Pieces of text that the tables of the paper share: lines of Markdown, a spread, a machine."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,15 +19,6 @@ def machine(environment: Mapping[str, Any]) -> str:
     """
     threads = environment["threads"]
     return f"{threads} thread{'s' * (threads != 1)} of {environment['processor']}"
-
-
-def repeat(environment: Mapping[str, Any], recipe: str) -> str:
-    """The command that trains ``recipe`` as it was trained: sums depend on the number of threads.
-
-    >>> repeat({"threads": 1}, "digits/erm --seed 2")
-    'OMP_NUM_THREADS=1 meada train digits/erm --seed 2 --out NEW'
-    """
-    return f"OMP_NUM_THREADS={environment['threads']} meada train {recipe} --out NEW"
 
 
 def spread(s: Summary, digits: int = 2) -> str:

@@ -6,6 +6,7 @@ from itertools import product
 from meada.errors import MeadaError, nearest
 from meada.recipe import Recipe, load_recipe
 from meada.reproduce.item import Item
+from meada.settings import flattened
 
 
 def sweep(recipe: str, grid: Sequence[str], seeds: int, changes: list[str]) -> list[Item]:
@@ -44,7 +45,7 @@ def axis(recipe: Recipe, entry: str) -> list[str]:
 
 def full_key(recipe: Recipe, key: str) -> str:
     """A key with its table, which may be left out where one table alone has such a key."""
-    known = sorted(_keys(recipe.model_dump()))
+    known = sorted(flattened(recipe.model_dump()))
     if key == "seed":
         raise MeadaError("--grid seed=...: --seeds says how many seeds each choice has")
     if key in known:
@@ -55,9 +56,3 @@ def full_key(recipe: Recipe, key: str) -> str:
     if not found:
         raise MeadaError(f"--grid {key}: no key of the recipe goes by that; {nearest(key, known)}")
     return found[0]
-
-
-def _keys(table: dict[str, object], path: str = "") -> set[str]:
-    here = {f"{path}{name}" for name, value in table.items() if not isinstance(value, dict)}
-    inner = [_keys(v, f"{path}{k}.") for k, v in table.items() if isinstance(v, dict)]
-    return here.union(*inner)

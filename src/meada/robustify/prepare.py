@@ -23,6 +23,7 @@ from meada.recipe import Recipe, load_table, make, method_of, resolve
 from meada.robustify.budget import Sizes, estimate, fit, told
 from meada.robustify.plan import Facts, Setting, Settings, nested, plan_for
 from meada.run import build_network
+from meada.settings import flattened
 from meada.trial import corrupting, measure
 
 SIDES = range(28, 513)  # what the corruptions are defined for
@@ -192,15 +193,3 @@ def _recipe(asked: Asked, settings: Settings, note: str, method: str = "") -> Re
     if asked.weights:
         table["network"] |= {"weights": asked.weights, "partial": True}
     return resolve({"name": f"robustify/{name}", "seed": asked.seed, "note": note, **table})
-
-
-def flattened(table: dict[str, Any], path: str = "") -> dict[str, Any]:
-    """
-    >>> flattened({"plan": {"rounds": 1}, "seed": 3})
-    {'plan.rounds': 1, 'seed': 3}
-    """
-    found: dict[str, Any] = {}
-    for name, value in table.items():
-        inner = isinstance(value, dict)
-        found |= flattened(value, f"{path}{name}.") if inner else {f"{path}{name}": value}
-    return found

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from meada.reports.page import build, find_runs, write
+from meada.reports.page import build, write
 from meada.reports.page.blocks import Chart, Section, Series, Table, Text
 from meada.reports.page.groups import colours, title
+from meada.reports.runs import find_runs
 from meada.robustify.robustness import rows, verdict
 
 

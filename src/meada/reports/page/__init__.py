@@ -18,11 +18,11 @@ from meada.reports.page.markdown import to_markdown
 from meada.reports.page.paper import beside_the_paper, sweep
 from meada.reports.page.plots import draw
 from meada.reports.page.render import to_html
-from meada.reports.page.runs import Run, find_runs
 from meada.reports.page.training import training
 from meada.reports.page.trust import attacked, calibration
+from meada.reports.runs import Run
 
-__all__ = ["build", "draw", "find_runs", "to_html", "to_markdown", "write"]
+__all__ = ["build", "draw", "to_html", "to_markdown", "write"]
 
 Part = Callable[[Experiment], Section | None]
 

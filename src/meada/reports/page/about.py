@@ -5,7 +5,7 @@ from typing import Any
 
 from meada.reports.page.blocks import Block, Cell, Section, Table, Text
 from meada.reports.page.groups import Experiment, Group, title
-from meada.reports.page.runs import Run
+from meada.reports.runs import Run
 
 WORDS = {
     "erm": "plain training (empirical risk minimisation)",

@@ -3,7 +3,7 @@
 from meada.evaluation.selection import KNOWS, RULES
 from meada.reports.page.blocks import Block, Cell, Section, Table, Text
 from meada.reports.page.groups import Experiment, Group
-from meada.reports.page.runs import Run
+from meada.reports.runs import Run
 
 
 def chosen(experiment: Experiment) -> Section | None:

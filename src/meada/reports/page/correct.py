@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from meada.reports.page.groups import Group
-from meada.reports.page.runs import Run
 from meada.reports.page.statistics import (
     Correct,
     Difference,
@@ -19,6 +18,7 @@ from meada.reports.page.statistics import (
     seed_weights,
     t_interval,
 )
+from meada.reports.runs import Run
 
 
 @dataclass

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from meada.reports.page.blocks import Block, Gallery, Picture, Section, Text
 from meada.reports.page.groups import Experiment
-from meada.reports.page.runs import Run
+from meada.reports.runs import Run
 
 COLUMNS = 8
 PIXELS = 128  # the longest side of a picture in the page

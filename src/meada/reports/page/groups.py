@@ -7,7 +7,7 @@ from typing import Any
 
 from meada.evaluation.statistics import Summary, summarise
 from meada.reports.cifar import COLUMNS
-from meada.reports.page.runs import Run
+from meada.reports.runs import Run
 from meada.reports.table2 import WITH_LABELS, WITHOUT_LABELS
 
 TITLES = {

@@ -5,7 +5,7 @@ from typing import Any
 
 from meada.reports.page.blocks import Block, Cell, Chart, Number, Section, Series, Table, Text
 from meada.reports.page.groups import Experiment, Group
-from meada.reports.page.runs import Run
+from meada.reports.runs import Run
 
 SCORES = {
     "source_val": "Held-out source images",

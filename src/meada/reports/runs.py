@@ -1,6 +1,7 @@
 """What runs left on disk, finished or not: recipe, record, log, pictures, predictions, attack."""
 
 import json
+import shlex
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from torch import Tensor
 from meada.errors import MeadaError
 from meada.evaluation.predictions import Predictions, load_predictions
 from meada.folder import RunFolder
+from meada.recipe import Recipe, load_recipe
+from meada.reproduce.item import essence, held_recipe
+from meada.settings import flattened
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,45 @@ class Run:
     @property
     def method(self) -> str:
         return str(self.record["method"])
+
+    @cached_property
+    def settings(self) -> Recipe:
+        """The recipe whole and checked; ``recipe`` is what the file says."""
+        return held_recipe(self.folder)
+
+    @cached_property
+    def changed(self) -> dict[str, Any] | None:
+        """Settings other than the shipped recipe's of this name, scale and seed; None: no such.
+
+        What no result depends on does not count.
+        """
+        held = self.settings
+        try:
+            asked = load_recipe(held.name, seed=held.seed, scale=held.scaled)
+        except MeadaError:
+            return None
+        ours, theirs = (flattened(essence(recipe)) for recipe in (held, asked))
+        return {k: ours[k] for k in sorted(ours) if theirs.get(k) != ours[k]}
+
+    @property
+    def otherwise(self) -> str:
+        """For tables: nothing for a shipped recipe, else what sets the run apart from it."""
+        if self.changed is None:
+            return f"recipe {self.settings.name}"
+        return ", ".join(f"{key} = {value}" for key, value in self.changed.items())
+
+    @property
+    def command(self) -> str:
+        """What trains it again, as it was trained: sums depend on the number of threads."""
+        if self.changed is None:
+            recipe = f"{self.folder.recipe}"
+        else:
+            scale = self.settings.scaled
+            sets = (shlex.quote(f"{k}={_value(v)}") for k, v in self.changed.items())
+            words = [self.settings.name, f"--seed {self.seed}", *(f"--set {s}" for s in sets)]
+            recipe = " ".join([*words, *([f"--scale {scale:g}"] if scale != 1 else [])])
+        threads = self.record["environment"]["threads"]
+        return f"OMP_NUM_THREADS={threads} meada train {recipe} --out NEW"
 
     def results(self, rule: str) -> dict[str, dict[str, Any]]:
         return self.record["results"].get(rule, {})
@@ -68,6 +111,11 @@ class Run:
 
     def attack(self) -> dict[str, Any]:
         return _json(self.folder.attack) if self.folder.attack.exists() else {}
+
+
+def _value(value: Any) -> str:
+    """As ``--set`` reads it."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def find_runs(paths: Sequence[Path]) -> list[Run]:
