@@ -16,6 +16,7 @@ from tests_resume import stopped_and_resumed
 from tests_tiny import write_recipe
 
 from meada.errors import MeadaError
+from meada.folder import RunFolder
 from meada.recipe import load_recipe
 from meada.run import run
 
@@ -120,6 +121,31 @@ def test_finished_blocks_of_a_maximisation_are_not_made_again(tmp_path):
     whole = (tmp_path / "other" / "pool" / "round-1.npy").read_bytes()
     upto = start_of_images + written * 3 * 32 * 32 * 4
     assert kept[start_of_images:upto] == whole[start_of_images:upto]
+
+
+def test_a_loss_is_noted_between_candidates_and_once_after_a_resume(tmp_path, single):
+    """At most a hundred a run besides, so one a step here."""
+    recipe = load_recipe(str(write_recipe(tmp_path)), ["evaluation.every=10"])
+    stopped_and_resumed(recipe, tmp_path, step=15)
+    whole, cut = (
+        [json.loads(line) for line in (tmp_path / name / "log.jsonl").open()]
+        for name in ("whole", "cut")
+    )
+    losses = lambda log: [(line["step"], line["loss"]) for line in log if "loss" in line]
+    assert [step for step, _ in losses(whole)] == [*range(1, 21)]
+    assert [line["step"] for line in whole if "scores" in line] == [10, 20]
+    assert losses(cut) == losses(whole)
+
+
+def test_a_round_that_is_made_again_is_told_once(tmp_path):
+    """Killed between the round's line and the checkpoint that holds it."""
+    folder = RunFolder(tmp_path)
+    for line in ({"step": 6, "loss": 1.0}, {"step": 6, "round": 1}, {"step": 7, "loss": 1.0}):
+        folder.write_log(line)
+    folder.rewind_log(6, rounds=1)
+    assert len(folder.log.read_text().splitlines()) == 2
+    folder.rewind_log(6, rounds=0)
+    assert json.loads(folder.log.read_text()) == {"step": 6, "loss": 1.0}
 
 
 @pytest.fixture

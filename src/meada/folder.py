@@ -139,12 +139,13 @@ class RunFolder:
         with open(self.log, "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
-    def rewind_log(self, step: int) -> None:
-        """Forget what came after ``step``: it is about to happen again."""
+    def rewind_log(self, step: int, rounds: int) -> None:
+        """Forget what came after ``step`` and so many rounds: it is about to happen again."""
         if not self.log.exists():
             return
         lines = self.log.read_text(encoding="utf-8").splitlines(keepends=True)
-        kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
+        there = lambda told: told["step"] <= step and told.get("round", 0) <= rounds
+        kept = [line for line in lines if line.endswith("\n") and there(json.loads(line))]
         write_text(self.log, "".join(kept))
 
     def write_position(self, phase: str, done: int, total: int) -> None:

@@ -25,6 +25,7 @@ from meada.minimise import Training, refuse_non_finite
 from meada.pool import Pool, as_stored
 from meada.recipe import Recipe
 
+NOTED = 100  # losses in the log of a run, besides those of the candidates: enough for a curve
 GALLERY = 10  # pairs of source and adversarial image kept of each round, for pictures
 JUDGED, JUDGED_BYTES = 256, 16 << 20  # more of them, in 8 bits, for another network to judge
 
@@ -59,6 +60,8 @@ class Journal:
         self.tell(self._phase(training.round, "minimise"), training.step, self.total)
         if training.step % self.recipe.evaluation.every == 0 or training.step == self.total:
             self._candidate(training)
+        elif training.step % -(-self.total // NOTED) == 0:
+            self._note(training, {})
         if time.monotonic() - self._saved >= self.recipe.checkpoint_seconds:
             self.save(training)
 
@@ -118,15 +121,23 @@ class Journal:
             self._pictures = load_file(self.folder.gallery)
 
     def _candidate(self, training: Training) -> None:
-        loss = float(torch.stack(self._losses).mean())
-        refuse_non_finite(loss, training.step)
-        self._losses.clear()
+        refuse_non_finite(self._loss(), training.step)
         with self.clock.during("evaluate"):
             scores = self.candidates.scores(training.net, self.world)
             if self.chosen.consider(training.step, scores) and self.world.first:
                 save_weights(self.folder.candidate(training.step), training.net)
+        self._note(training, {"scores": scores})
+
+    def _note(self, training: Training, more: dict[str, Any]) -> None:
+        """The mean loss since the last note."""
+        loss = self._loss()
+        refuse_non_finite(loss, training.step)
+        self._losses.clear()
         if self.world.first:
-            self.folder.write_log({"step": training.step, "loss": loss, "scores": scores})
+            self.folder.write_log({"step": training.step, "loss": loss, **more})
+
+    def _loss(self) -> float:
+        return float(torch.stack(self._losses).mean())
 
     def _keep_pictures(self, training: Training, pool: Pool, more: dict[str, Tensor]) -> None:
         """A few pairs of every round, spread over the block, and what they are taken for."""

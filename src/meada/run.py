@@ -138,7 +138,7 @@ def _train(recipe: Recipe, folder: RunFolder, tell: Tell, world: World) -> None:
     if held := world.hand_out(held):
         journal.restore(load_checkpoint(folder.checkpoint, training, held))
         if world.first:
-            folder.rewind_log(training.step)
+            folder.rewind_log(training.step, training.round)
         pool.adopt(journal.blocks)
     train(
         training,

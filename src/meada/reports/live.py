@@ -42,11 +42,11 @@ def _about(run: Run) -> Iterator[str]:
     if where:
         phase, done, total = where
         yield f"  {phase}: {done:,} of {total:,}"
-    scored = [line for line in run.log if "loss" in line]
-    if scored:
-        last = scored[-1]
-        scores = ", ".join(f"{rule} {value:.1f} %" for rule, value in last["scores"].items())
-        yield f"  at step {last['step']:,}: loss {last['loss']:.4f}; {scores}"
+    for line in [line for line in run.log if "loss" in line][-1:]:
+        yield f"  at step {line['step']:,}: loss {line['loss']:.4f}"
+    for line in [line for line in run.log if "scores" in line][-1:]:
+        scores = ", ".join(f"{rule} {value:.1f} %" for rule, value in line["scores"].items())
+        yield f"  candidate at step {line['step']:,}: {scores}"
     for line in run.record.get("rounds", []):
         ce = "; CE {:.3f} > {:.3f}".format(*line["ce"]) if "ce" in line else ""
         yield f"  round {line['round']}: pool {line['pool']:,}{ce}"
