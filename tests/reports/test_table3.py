@@ -134,6 +134,7 @@ def test_changed_settings_are_a_row_of_their_own_without_the_papers_figure(tmp_p
     shipped = put(tmp_path, "meada")
     few = put(tmp_path, "meada", base=40.0, settings=["data.train=5000", "plan.rounds=1"])
     text = page([shipped, few])
-    row = "| CIFAR-10-C WideResNet, data.train = 5000, plan.rounds = 1 |"
-    assert row in text and "47.0, n=1 |" in text and "67.0, n=1 (83.3) |" in text
+    assert "| CIFAR-10-C WideResNet (1) |" in text and "| CIFAR-10-C WideResNet |" in text
+    assert "(1): data.train = 5000, plan.rounds = 1." in text
+    assert "47.0, n=1 |" in text and "67.0, n=1 (83.3) |" in text
     assert "--seed 0 --set data.train=5000 --set plan.rounds=1 --out NEW`" in text

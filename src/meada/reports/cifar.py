@@ -39,12 +39,13 @@ class Row:
     network: str
     scale: float
     corruptions: str  # official or generated, and how
-    otherwise: str  # settings that are not the shipped recipes'
+    otherwise: str = ""  # settings that are not the shipped recipes'
+    mark: str = ""  # what stands for them in the table
 
     def __str__(self) -> str:
         scale = "" if self.scale == 1 else f" at scale {self.scale:g}"
-        more = f", {self.otherwise}" if self.otherwise else ""
-        return f"{SETS[self.data]} {NETWORKS.get(self.network, self.network)}{scale}{more}"
+        mark = f" ({self.mark})" if self.mark else ""
+        return f"{SETS[self.data]} {NETWORKS.get(self.network, self.network)}{scale}{mark}"
 
 
 @dataclass(frozen=True)
@@ -79,11 +80,13 @@ def corruption_mean(results: Mapping[str, Mapping[str, Any]], score: str = "accu
 def gather(found: Iterable[Run]) -> dict[Row, dict[str, Cell]]:
     """Finished runs on CIFAR by row and method; what cannot stand in one cell is refused."""
     cells: dict[tuple[Row, str], list[Run]] = {}
+    marks: dict[str, str] = {"": ""}
     for run in found:
         if (data := run.record.get("data")) not in SETS:
             continue
         about = run.record["provenance"].get("corruptions", "unknown")
-        row = Row(data, run.record["network"], run.settings.scaled, about, run.otherwise)
+        mark = marks.setdefault(run.otherwise, str(len(marks)))
+        row = Row(data, run.record["network"], run.settings.scaled, about, run.otherwise, mark)
         cells.setdefault((row, _column(run.record)), []).append(run)
     if not cells:
         raise MeadaError("none of the runs is on cifar10 or cifar100: Table 3 has nothing to show")

@@ -65,6 +65,11 @@ def markdown(table: Table, rule: str) -> list[str]:
         "",
         NOTE,
         *(f"{row}: corruptions {row.corruptions}." for row in table),
+        *(
+            f"({mark}): {what}."
+            for mark, what in sorted({(r.mark, r.otherwise) for r in table})
+            if mark
+        ),
     ]
 
 
