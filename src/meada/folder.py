@@ -14,6 +14,7 @@ from meada.distributed import World
 from meada.errors import MeadaError
 from meada.files import write_text
 from meada.recipe import Recipe, from_toml, to_toml
+from meada.settings import flattened
 
 
 @dataclass(frozen=True)
@@ -173,12 +174,10 @@ class RunFolder:
             raise MeadaError(f"{self.record} is not JSON: {error}") from None
 
 
-def _difference(a: dict[str, Any], b: dict[str, Any], path: str = "") -> str:
+def _difference(a: dict[str, Any], b: dict[str, Any]) -> str:
     """The first key at which two tables part, with both values."""
+    a, b = flattened(a), flattened(b)
     for name in sorted(a.keys() | b.keys()):
-        if a.get(name) == b.get(name):
-            continue
-        if isinstance(a.get(name), dict) and isinstance(b.get(name), dict):
-            return _difference(a[name], b[name], f"{path}{name}.")
-        return f"{path}{name} ({a.get(name)!r} there, {b.get(name)!r} asked for)"
+        if a.get(name) != b.get(name):
+            return f"{name} ({a.get(name)!r} there, {b.get(name)!r} asked for)"
     return "nothing"

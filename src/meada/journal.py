@@ -61,7 +61,7 @@ class Journal:
         if training.step % self.recipe.evaluation.every == 0 or training.step == self.total:
             self._candidate(training)
         elif training.step % -(-self.total // NOTED) == 0:
-            self._note(training, {})
+            self._note(training, self._loss(training))
         if time.monotonic() - self._saved >= self.recipe.checkpoint_seconds:
             self.save(training)
 
@@ -121,23 +121,23 @@ class Journal:
             self._pictures = load_file(self.folder.gallery)
 
     def _candidate(self, training: Training) -> None:
-        refuse_non_finite(self._loss(), training.step)
+        loss = self._loss(training)
         with self.clock.during("evaluate"):
             scores = self.candidates.scores(training.net, self.world)
             if self.chosen.consider(training.step, scores) and self.world.first:
                 save_weights(self.folder.candidate(training.step), training.net)
-        self._note(training, {"scores": scores})
+        self._note(training, loss, scores=scores)
 
-    def _note(self, training: Training, more: dict[str, Any]) -> None:
-        """The mean loss since the last note."""
-        loss = self._loss()
-        refuse_non_finite(loss, training.step)
-        self._losses.clear()
+    def _note(self, training: Training, loss: float, **more: Any) -> None:
         if self.world.first:
             self.folder.write_log({"step": training.step, "loss": loss, **more})
 
-    def _loss(self) -> float:
-        return float(torch.stack(self._losses).mean())
+    def _loss(self, training: Training) -> float:
+        """The mean since it was last asked for."""
+        loss = float(torch.stack(self._losses).mean())
+        refuse_non_finite(loss, training.step)
+        self._losses.clear()
+        return loss
 
     def _keep_pictures(self, training: Training, pool: Pool, more: dict[str, Tensor]) -> None:
         """A few pairs of every round, spread over the block, and what they are taken for."""

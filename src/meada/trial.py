@@ -20,6 +20,7 @@ from meada.types import Images8
 
 STEPS = 3  # minimisation steps that are timed, after one that is not
 LOOKED = 32  # pictures read at once, at most
+CHOICES = 3  # checkpoints of a run that are scored on whole test sets, besides ties
 CORRUPTED = 2  # pictures under each corruption
 
 

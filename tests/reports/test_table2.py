@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from meada.errors import MeadaError
 from meada.recipe import load_recipe, to_toml
 from meada.reports.runs import Run, find_runs
 from meada.reports.table2 import (
@@ -111,11 +112,15 @@ def test_a_network_without_pretraining_is_said_to_be_one(tmp_path):
     assert "all of it began at random" in markdown(runs(tmp_path))
 
 
-def test_other_records_are_left_alone(tmp_path):
+def test_other_records_are_left_alone_and_broken_ones_are_named(tmp_path):
     both = {"results": {"last": {"photo": {}, "sketch": {}}}}
     put(tmp_path, "agg", "photo", 30.0, record={"data": "digits"})
     put(tmp_path, "agg", "photo", 30.0, record=both)
     assert on_pacs(runs(tmp_path)) == [] and "no records" in markdown(runs(tmp_path))
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "record.json").write_text("{")
+    with pytest.raises(MeadaError, match=r"b/record\.json is not JSON"):
+        runs(tmp_path)
 
 
 def test_a_changed_setting_has_a_line_and_a_command_of_its_own(tmp_path):

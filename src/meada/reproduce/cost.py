@@ -83,20 +83,18 @@ def sources(data: Mapping[str, Any]) -> list[str]:
     return data.get("sources") or [d for d in DOMAINS if d not in data.get("targets", ())]
 
 
+def classes(data: Mapping[str, Any]) -> int:
+    return CLASSES.get(data["name"], 10)
+
+
 def weights(recipe: Recipe) -> int:
     """Bytes of the network that is trained, without making it.
 
     A method that looks at the weights (L-CNN cuts them to a rank) has it counted uncut.
     """
+    table = {k: v for k, v in recipe.network.items() if k not in ("weights", "partial")}
     with torch.device("meta"):
-        net = plain_network(recipe)
+        net: nn.Module = make("network", table, num_classes=classes(recipe.data))
         with suppress(RuntimeError):  # what torch says where there are no values
             net = method_of(recipe).adapt(net)
     return sum(t.numel() * 4 for t in net.state_dict().values())
-
-
-def plain_network(recipe: Recipe) -> nn.Module:
-    """The recipe's, its weights at random."""
-    table = {k: v for k, v in recipe.network.items() if k not in ("weights", "partial")}
-    net: nn.Module = make("network", table, num_classes=CLASSES.get(recipe.data["name"], 10))
-    return net

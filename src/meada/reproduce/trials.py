@@ -6,18 +6,19 @@ from typing import Any
 
 import torch
 
+from meada.corruptions import CORRUPTIONS, SEVERITIES
+from meada.datasets.catalogue import domain
 from meada.datasets.pacs import DOMAINS
 from meada.datasets.task import Samples
 from meada.evaluation.crafted import CRAFTED
 from meada.recipe import Recipe, method_of
-from meada.reproduce.cost import CLASSES, plain_network, sources, train_size
+from meada.reproduce.cost import classes, sources, train_size
 from meada.reproduce.item import Item
-from meada.trial import Costs, measure
+from meada.run import build_network
+from meada.trial import CHOICES, Costs, measure
 
 Tell = Callable[[int, int], None]
-CHOICES = 3  # checkpoints that are scored on whole test sets, besides ties
-CORRUPTED = 15  # targets of CIFAR-C, five severities each
-DIGITS = 37_040  # test images of SVHN, MNIST-M and USPS
+DIGITS = ("svhn", "mnist_m", "usps")  # SYN's file can seldom be had
 TRIED = 40  # images of a batch that are tried at most: a step's time grows with its batch
 
 
@@ -44,8 +45,7 @@ def trial(recipe: Recipe) -> Costs:
     batch = recipe.plan.batch_size
     few = batch if batch <= TRIED else TRIED // 5
     short = recipe.plan.model_copy(update={"batch_size": few})
-    net = method_of(recipe).adapt(plain_network(recipe))
-    net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    net = build_network(recipe, classes(recipe.data), file=False)
     costs = measure(recipe.model_copy(update={"plan": short}), _noise(recipe), net)
     return replace(costs, step=costs.step * batch / few)
 
@@ -55,7 +55,7 @@ def _noise(recipe: Recipe) -> Samples:
     side = int(data.get("side", 32))
     images = torch.randint(256, (n, 3, side, side), dtype=torch.uint8)
     domains = torch.arange(n) % len(sources(data)) if data["name"] == "pacs" else None
-    return Samples(images, torch.arange(n) % CLASSES.get(data["name"], 10), domains)
+    return Samples(images, torch.arange(n) % classes(data), domains)
 
 
 def whole(recipe: Recipe, costs: Costs) -> float:
@@ -82,5 +82,6 @@ def _tested(data: Mapping[str, Any]) -> tuple[int, int]:
         held_out = [d for d in DOMAINS if d not in sources(data)]
         return len(held_out), sum(DOMAINS[d] for d in held_out)
     if str(data["name"]).startswith("cifar"):
-        return CORRUPTED, CORRUPTED * 5 * int(data.get("test", 10_000))
-    return 3, DIGITS
+        each = len(SEVERITIES) * int(data.get("test", 10_000))
+        return len(CORRUPTIONS), len(CORRUPTIONS) * each
+    return len(DIGITS), sum(domain(name).images for name in DIGITS)

@@ -8,13 +8,12 @@ from meada.evaluation.attack import STEPS as ATTACK_STEPS
 from meada.evaluation.crafted import CRAFTED
 from meada.evaluation.rounds import SAMPLE
 from meada.robustify.plan import Setting, Settings
-from meada.trial import Costs
+from meada.trial import CHOICES, Costs
 
 SLACK = 0.85  # of the budget is planned with: reading, writing and a machine that others use too
 MODELS = 2  # ERM and the method
 FEW = 500  # pictures to learn from that are not made fewer: they cost the ascent, not the descent
 SLOPE = 3  # times reading a picture: following it back to its pixels, as an attack does
-CHOICES = 3  # checkpoints that are scored whole, besides ties
 
 
 @dataclass(frozen=True)
