@@ -12,12 +12,20 @@ class Clock:
         self.seconds = {"minimise": 0.0, "maximise": 0.0, "evaluate": 0.0, **(seconds or {})}
         self._phase, self._since = "minimise", time.perf_counter()
 
-    def switch(self, phase: str) -> float:
-        """Begin another phase; gives back how long the last one took."""
+    @property
+    def running(self) -> float:
+        """Seconds since the phase began."""
+        return time.perf_counter() - self._since
+
+    def switch(self, phase: str, *, earlier: float = 0.0) -> float:
+        """Begin another phase, or carry on one that took ``earlier`` seconds in another process.
+
+        Gives back how long the last one took.
+        """
         now = time.perf_counter()
         took = now - self._since
         self.seconds[self._phase] += took
-        self._phase, self._since = phase, now
+        self._phase, self._since = phase, now - earlier
         return took
 
     @contextmanager

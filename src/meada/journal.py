@@ -67,11 +67,13 @@ class Journal:
 
     def ascending(self, training: Training) -> None:
         self.save(training)
-        self.clock.switch("maximise")
+        self.clock.switch("maximise", earlier=self.folder.load_ascent(training.round))
         self._round = training.round
 
     def climbed(self, done: int, total: int) -> None:
         self.tell(self._phase(self._round, "maximise"), done, total)
+        if self.world.first:
+            self.folder.write_ascent(self._round, self.clock.running)
 
     def grown(self, training: Training, pool: Pool) -> None:
         if not self.world.first:

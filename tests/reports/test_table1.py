@@ -91,8 +91,8 @@ def test_only_the_shipped_recipe_counts(make):
     assert all(runs[k].name in out for k in (2, 3, 4)) and runs[5].name not in out
 
 
-def test_a_note_or_a_later_default_does_not_keep_a_run_out(make):
-    folder = make(load_recipe("digits/meada", ["note=another"], seed=0))
+def test_a_note_a_device_or_a_later_default_does_not_keep_a_run_out(make):
+    folder = make(load_recipe("digits/meada", ["note=another", "device=cpu"], seed=0))
     toml = (folder / "recipe.toml").read_text()
     (folder / "recipe.toml").write_text(toml.replace('precision = "fp32"\n', ""))
     assert in_table_1(find_runs([folder])[0])

@@ -54,7 +54,7 @@ class Run:
     def changed(self) -> dict[str, Any] | None:
         """Settings other than the shipped recipe's of this name, scale and seed; None: no such.
 
-        What no result depends on does not count.
+        What makes no other experiment (a note, the device) does not count.
         """
         held = self.settings
         try:

@@ -10,7 +10,7 @@ from typing import Any
 from meada.folder import RunFolder
 from meada.recipe import Recipe, from_toml, to_toml
 
-IDLE = ("note", "checkpoint_seconds")  # settings that no result depends on
+IDLE = ("note", "checkpoint_seconds", "device")  # none makes another experiment
 
 
 @dataclass(frozen=True)
