@@ -7,13 +7,13 @@ import socket
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
-import tests_distributed
+import tests_tiny
 import torch
 from safetensors.torch import load_file
-from tests_distributed import write_recipe
 from torch import nn
 
 from meada.distributed import World, foretold
@@ -25,6 +25,8 @@ from meada.recipe import load_recipe
 from meada.run import run
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+PROGRAM = Path(__file__).with_name("tests_distributed.py")
+write_recipe = partial(tests_tiny.write_recipe, net="plain", batch_size=14, keep=True)
 SLOW = "steps = 80\nstep_size = 1.0\nblock = 3"  # a maximisation phase long enough to be hit
 
 
@@ -70,11 +72,9 @@ def test_two_processes_descend_like_one_whatever_the_method_brings(tmp_path):
     recipes = [
         write_recipe(tmp_path),
         write_recipe(tmp_path, method="par", settings=""),
-        write_recipe(tmp_path, method="meada-bnn", settings=tests_distributed.ASCENT),
+        write_recipe(tmp_path, method="meada-bnn"),
     ]
-    said = finish(
-        torchrun(tests_distributed.__file__, tmp_path / "two", *recipes, nproc_per_node=2)
-    )
+    said = finish(torchrun(PROGRAM, tmp_path / "two", *recipes, nproc_per_node=2))
     assert said.count("threads left") == 2 and "gloo" not in said  # which could abort at the exit
     for path in recipes:
         one, two = tmp_path / "one" / path.stem, tmp_path / "two" / path.stem
@@ -95,7 +95,7 @@ def test_two_processes_descend_like_one_whatever_the_method_brings(tmp_path):
 
 def test_the_pool_is_the_same_to_the_bit_on_four_processes(tmp_path, single):
     """Both rounds before the first step: the weights are the same, whatever the processes."""
-    recipe = write_recipe(tmp_path, net="batch_normed", min_steps=0, total_steps=6)
+    recipe = write_recipe(tmp_path, net="tiny", min_steps=0, total_steps=6)
     words = ("train", recipe, "--out", tmp_path / "four")
     said = finish(torchrun("-m", "meada", *words, nproc_per_node=4))
     assert said.count("record.json") == 1  # one of them speaks

@@ -1,4 +1,4 @@
-"""A network and a recipe so small that a run takes seconds; used by tests through their files."""
+"""Networks and a recipe so small that a run takes seconds; used by tests through their files."""
 
 from pathlib import Path
 
@@ -14,21 +14,23 @@ validation = 20
 test = 20
 targets = ["noisy", "blurred"]
 [network]
-name = "{network}:tiny"
+name = "{network}"
 [method]
 name = "{method}"
 {settings}
 [plan]
 rounds = 2
-min_steps = 6
+min_steps = {min_steps}
 total_steps = {total_steps}
-batch_size = 16
+batch_size = {batch_size}
 [descent]
 lr = 0.01
 [evaluation]
 every = 5
 subset = 20
 crafted = 10
+[pool]
+keep = {keep}
 """
 ASCENT = "steps = 3\nstep_size = 1.0\nblock = 7"
 
@@ -46,22 +48,43 @@ def tiny(num_classes: int = 10) -> nn.Module:
     )
 
 
+def plain(num_classes: int = 10) -> nn.Module:
+    """Nothing in it depends on how a batch is shared out; one layer is never reached."""
+    net = nn.Sequential(
+        nn.Conv2d(3, 4, 5, stride=4),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(196, 16),
+        nn.ReLU(),
+        nn.Linear(16, num_classes),
+    )
+    net[0].register_module("unused", nn.Linear(2, 2))
+    return net
+
+
 def write_recipe(
     folder: Path,
     *,
+    net: str = "tiny",
     method: str = "meada",
     settings: str = ASCENT,
     checkpoint_seconds: float = 0.0,
+    min_steps: int = 6,
     total_steps: int = 20,
+    batch_size: int = 16,
+    keep: bool = False,
 ) -> Path:
-    path = folder / "tiny.toml"
+    path = folder / f"{method}-{net}.toml"
     path.write_text(
         RECIPE.format(
-            network=Path(__file__),
+            network=f"{Path(__file__)}:{net}",
             method=method,
             settings=settings,
             checkpoint_seconds=checkpoint_seconds,
+            min_steps=min_steps,
             total_steps=total_steps,
+            batch_size=batch_size,
+            keep=str(keep).lower(),
         )
     )
     return path

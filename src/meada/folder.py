@@ -162,16 +162,16 @@ class RunFolder:
 
     def write_ascent(self, round_: int, seconds: float) -> None:
         """How long a round has climbed: like its samples, it outlives the process."""
-        write_text(self._ascent(round_), json.dumps(seconds))
+        write_text(self._ascent(round_), f"{seconds}\n")
 
     def load_ascent(self, round_: int) -> float:
         try:
-            return float(json.loads(self._ascent(round_).read_text(encoding="utf-8")))
+            return float(self._ascent(round_).read_text(encoding="utf-8"))
         except FileNotFoundError:
             return 0.0
 
     def _ascent(self, round_: int) -> Path:
-        return self.pool / f"round-{round_ + 1}.seconds.json"
+        return self.pool / f"round-{round_ + 1}.seconds"
 
     def load_recipe(self) -> Recipe:
         if not self.recipe.exists():

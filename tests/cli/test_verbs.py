@@ -83,7 +83,8 @@ def test_a_run_and_its_evaluation_agree(tmp_path):
     from tests_tiny import write_recipe
 
     out = tmp_path / "run"
-    got = meada("train", str(write_recipe(tmp_path)), "--out", str(out))
+    recipe = write_recipe(tmp_path)
+    got = meada("train", str(recipe), "--out", str(out))
     assert got.returncode == 0 and "accuracy (%)" in got.stdout
     assert "round 1 of 2, maximise" in got.stderr and "minimise to the end" in got.stderr
     record = json.loads((out / "record.json").read_text())
@@ -94,5 +95,5 @@ def test_a_run_and_its_evaluation_agree(tmp_path):
     assert one.keys() == {"noisy"}
     wrong = meada("evaluate", str(out), "--on", "nosy")
     assert wrong.returncode == 2 and "did you mean 'noisy'" in wrong.stderr
-    quiet = meada("train", str(tmp_path / "tiny.toml"), "--out", str(tmp_path / "q"), "--quiet")
+    quiet = meada("train", str(recipe), "--out", str(tmp_path / "q"), "--quiet")
     assert quiet.returncode == 0 and quiet.stdout == quiet.stderr == ""

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from torch import nn
+from torch.nn.functional import cross_entropy
 
 from meada.networks.resnext import GroupedBottleneck, resnext, resnext29_4x32
 
@@ -51,6 +52,24 @@ def test_maps_halve_twice() -> None:
         stage.register_forward_hook(lambda _, __, out: shapes.append(tuple(out.shape[1:])))
     net(torch.rand(1, 3, 32, 32))
     assert shapes == [(256, 32, 32), (512, 16, 16), (1024, 8, 8)]
+
+
+@pytest.mark.parametrize("build", [resnext, resnext29_4x32])
+def test_the_learning_rate_of_table_3_is_stable_at_first(build) -> None:
+    """By the largest eigenvalue of the head's Hessian, worked out by autograd, against the bound
+    (2 + 2m) / (1 + 2m) of Nesterov's method on a quadratic."""
+    torch.manual_seed(0)
+    net, x, y = build(), torch.rand(8, 3, 32, 32), torch.arange(8)
+    z = net[:-1](x).detach()
+
+    def risk(weight: torch.Tensor) -> torch.Tensor:
+        return cross_entropy(z @ weight.view(10, -1).T, y)
+
+    w, v = net.head.weight.detach().flatten(), torch.randn(10 * 1024)
+    for _ in range(20):
+        _, product = torch.autograd.functional.hvp(risk, w, v / v.norm())
+        v = product
+    assert 0.1 * v.norm() < (2 + 2 * 0.9) / (1 + 2 * 0.9)
 
 
 def test_groups_do_not_talk_in_the_middle_convolution() -> None:

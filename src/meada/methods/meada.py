@@ -2,21 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Literal
 
-import torch
 from torch import nn
 
 from meada.entropy import Uncertainty
 from meada.errors import MeadaError, NonFiniteError
 from meada.maximise import Renewal, perturb
+from meada.methods.growing import GROWTH, PARENTS, Rule, append_in_blocks
 from meada.methods.method import Context, Method
 from meada.pool import Pool
 from meada.streams import key
 from meada.types import Images, Labels
 from meada.units import Units, per_sample
-
-Rule = Literal["pool", "latest", "source"]
 
 
 def meada(
@@ -93,42 +90,14 @@ def harden(
     block: int,
 ) -> None:
     """Append to the pool a harder copy of each parent, block by block."""
-    chosen = parents(pool)
-    origin = f"seed {context.seed}, step {context.step}"
-    growth = pool.grow(chosen, origin, context.world)
-    device = next(net.parameters()).device
+    chosen, device = parents(pool), next(net.parameters()).device
     climb = ascent(net, pool.images(chosen[:1]).to(device), context)
-    context.tell(growth.reckoned, len(chosen))  # a block may take minutes
-    for places in growth.pieces(block):
-        batch = pool.batch(chosen[places])
+
+    def harder(index: Labels) -> Images:
+        batch = pool.batch(index)
         try:
-            harder = climb(net, batch.x.to(device), batch.y.to(device))
+            return climb(net, batch.x.to(device), batch.y.to(device))
         except NonFiniteError as error:
             raise NonFiniteError(f"round {context.round + 1}, {error}") from None
-        growth.write(harder, at=int(places[0]))
-        context.tell(growth.reckoned, len(chosen))
-    growth.close()
 
-
-def _everyone(pool: Pool) -> Labels:
-    return torch.arange(len(pool))
-
-
-def _latest(pool: Pool) -> Labels:
-    return torch.arange(len(pool) - len(pool.blocks[-1].labels), len(pool))
-
-
-def _source(pool: Pool) -> Labels:
-    return torch.arange(len(pool.blocks[0].labels))
-
-
-PARENTS: dict[str, Callable[[Pool], Labels]] = {
-    "pool": _everyone,  # Algorithm 1: every sample of D, so D doubles
-    "latest": _latest,  # the paper's equation for X_i^k: N new ones from the round before
-    "source": _source,  # N new ones from the source each time
-}
-GROWTH: dict[str, Callable[[int, int], int]] = {
-    "pool": lambda n, rounds: n * 2**rounds,
-    "latest": lambda n, rounds: n * (1 + rounds),
-    "source": lambda n, rounds: n * (1 + rounds),
-}
+    append_in_blocks(pool, chosen, harder, context, block=block)

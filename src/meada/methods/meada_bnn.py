@@ -13,7 +13,8 @@ from torch.nn.functional import cross_entropy
 from meada.entropy import Uncertainty
 from meada.errors import MeadaError
 from meada.maximise import Renewal
-from meada.methods.meada import Rule, meada
+from meada.methods.growing import Rule
+from meada.methods.meada import meada
 from meada.methods.method import Context, Method
 from meada.networks.bayesian import Prediction, divergence, to_bayesian
 from meada.networks.draw import Draw, holding

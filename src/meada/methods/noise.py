@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from meada.corruptions.streams import streams
 from meada.distributed import World
-from meada.methods.meada import PARENTS, Rule, meada
+from meada.methods.growing import PARENTS, Rule, append_in_blocks
+from meada.methods.meada import meada
 from meada.methods.method import Context, Grow, Method
 from meada.pool import Pool
 from meada.types import Images, Labels, PerSample
@@ -42,19 +43,17 @@ def scatter(
     block: int,
 ) -> None:
     """Append to the pool a displaced copy of each parent, block by block."""
-    chosen = parents(pool)
-    origin = f"noise, seed {context.seed}, step {context.step}"
-    growth = pool.grow(chosen, origin, context.world)
     short = 0
-    context.tell(growth.reckoned, len(chosen))
-    for places in growth.pieces(block):
-        index = chosen[places]
+
+    def elsewhere(index: Labels) -> Images:
+        nonlocal short
         x, size = pool.images(index), climbed(net, pool, index, context, climb)
         moved = displaced(x, directions(x, index, context), size)
         short += int((distance(moved, x) < size * (1 - 1e-4)).sum())
-        growth.write(moved, at=int(places[0]))
-        context.tell(growth.reckoned, len(chosen))
-    growth.close()
+        return moved
+
+    chosen = parents(pool)
+    append_in_blocks(pool, chosen, elsewhere, context, block=block, kind="noise, ")
     if short:
         warnings.warn(
             f"round {context.round + 1}: noise within [0, 1] falls short of ME-ADA's size for "
