@@ -76,10 +76,11 @@ def _begin_small(stages: nn.Sequential) -> None:
     ``|z|^2`` of about 1,150: the loss leaps from 2.3 to 50 and takes hundreds of steps to come
     back. Residuals that begin at zero (Goyal et al., 2017) have 200; half of that scale, 50.
     """
-    for stage in stages:
-        for block in stage:
-            nn.init.zeros_(block.bn3.weight)
-    nn.init.constant_(stages[-1][0].shortcut[1].weight, 0.5)
+    blocks = [block for block in stages.modules() if isinstance(block, GroupedBottleneck)]
+    for block in blocks:
+        nn.init.zeros_(block.bn3.weight)
+    last = [block.shortcut for block in blocks if block.shortcut is not None][-1]
+    nn.init.constant_(last.get_parameter("1.weight"), 0.5)
 
 
 def resnext29_4x32(num_classes: int = 10) -> nn.Sequential:
