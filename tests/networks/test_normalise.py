@@ -198,6 +198,9 @@ def test_first_logits_neither_vanish_nor_explode(net: nn.Module, x: Tensor) -> N
 
 
 def test_every_weight_and_pixel_gets_a_gradient(net: nn.Module, x: Tensor) -> None:
+    for norm in net.modules():
+        if isinstance(norm, nn.BatchNorm2d):
+            nn.init.ones_(norm.weight)  # ResNeXt's branches begin at zero and learn from step 2 on
     x.requires_grad_()
     settle(net, x)(x).square().sum().backward()
     without = [n for n, p in net.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
