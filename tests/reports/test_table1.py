@@ -9,10 +9,11 @@ from meada.errors import MeadaError
 from meada.recipe import Recipe, load_recipe, to_toml
 from meada.reports.budget import reached, seconds_at
 from meada.reports.budget import section as equal_seconds
+from meada.reports.differences import apart, comparisons, order
 from meada.reports.digits import in_figure_1, in_table_1, summary
 from meada.reports.figure1 import by_rounds, figure1
 from meada.reports.runs import find_runs
-from meada.reports.table1 import apart, comparisons, of_table_1, page, paper, write
+from meada.reports.table1 import of_table_1, page, paper, write
 from meada.reproduce.sets import short, with_rounds
 
 RULES = ("last", "source_val", "crafted", "oracle")
@@ -121,6 +122,27 @@ def test_without_common_seeds_the_errors_add(make):
     assert not paired and got.mean == 2 and got.error == pytest.approx(sqrt(1 + 4))
     one = of_table_1(find_runs([runs[0], runs[2]]))
     assert "+1.00 (one seed)" in "\n".join(comparisons(one))
+
+
+def test_the_papers_order_is_judged_by_intervals(make, four):
+    """Differences on SVHN of 1, 2 and 3: 2 ± 4.303 / sqrt(3), worked out by hand."""
+    assert not order(of_table_1(find_runs(four)))  # no ADA
+
+    def ranked(ada_on_svhn, ada_on_mnist_m=55.0):
+        runs = [make(load_recipe(f"digits/{method}", seed=s), svhn, mnist_m, 80.0)
+                for method, mnist_m, values in (
+                    ("erm", 50.0, (30.0, 32.0, 34.0)),
+                    ("ada", ada_on_mnist_m, ada_on_svhn),
+                    ("meada", 60.0, (44.0, 46.0, 48.0)),
+                ) for s, svhn in enumerate(values)]  # fmt: skip
+        return "\n".join(order(of_table_1(find_runs(runs))))
+
+    text = ranked((31.0, 34.0, 37.0))
+    assert "| ada - erm | SVHN | last | +2.00 | -0.48 to +4.48 | 3 of 3 |" in text
+    assert "last: **neither confirmed nor refuted** (3 of 4 intervals above 0, none below)" in text
+    assert "oracle: **confirmed**" in ranked((40.0, 42.0, 44.0))
+    assert "last: **refuted** (1 of 4" in ranked((40.0, 42.0, 44.0), ada_on_mnist_m=49.0)
+    assert not ranked((40.0,))  # one seed
 
 
 def test_time_is_minimisation_and_the_rounds_before(make):

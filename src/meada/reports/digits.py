@@ -1,12 +1,15 @@
 """Runs on digits, and which of them may stand in Table 1 or on Figure 1."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from meada.evaluation.statistics import Summary, summarise
 from meada.reports.runs import Run
 
 DOMAINS = ("svhn", "mnist_m", "usps")  # SYN is shown where its file can be had
+COLUMNS = (*DOMAINS, "mean")
 TITLES = {"svhn": "SVHN", "mnist_m": "MNIST-M", "usps": "USPS", "mean": "mean of three"}
+
+Groups = Mapping[str, Sequence[Run]]  # a method's name -> its runs
 
 
 def on_digits(runs: Iterable[Run]) -> list[Run]:

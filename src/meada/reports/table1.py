@@ -1,17 +1,20 @@
 """Table 1: digits, ours beside the paper's, with spread, n, and how each number was chosen."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from meada.errors import MeadaError
 from meada.evaluation.selection import KNOWS, RULES
-from meada.evaluation.statistics import Summary, summarise
+from meada.evaluation.statistics import Summary
 from meada.files import write_text
 from meada.reports import budget, sensitivity
+from meada.reports.differences import comparisons, order, verdict
 from meada.reports.digits import (
+    COLUMNS,
     DOMAINS,
     TITLES,
+    Groups,
     by_method,
     in_figure_1,
     in_table_1,
@@ -39,12 +42,6 @@ PAPER: dict[str, dict[str, tuple[float, float]]] = {  # mean and standard deviat
     "meada-bnn": {"svhn": (42.56, 1.45), "mnist_m": (63.27, 2.09), "syn": (50.39, 1.29),
                   "usps": (81.04, 0.98)},
 }  # fmt: skip
-COLUMNS = (*DOMAINS, "mean")
-PAIRS = (("ada", "erm"), ("meada", "erm"), ("meada", "ada"), ("meada", "par"), ("par", "erm"),
-         ("meada-bnn", "erm"), ("meada-bnn", "meada"), ("meada", "noise"), ("noise", "erm"),
-         ("ada", "noise"))  # fmt: skip
-
-Groups = Mapping[str, Sequence[Run]]
 
 
 def paper(method: str, domain: str) -> float | None:
@@ -80,53 +77,6 @@ def markdown(chosen: Groups) -> list[str]:
             lines.append(line(method, rule, *cells, str(len(runs))))
     known = "; ".join(f"*{rule}*: {what}" for rule, what in KNOWS.items())
     return [*lines, "", f"Ours: mean ± standard deviation over n seeds. {known}."]
-
-
-def apart(a: Sequence[Run], b: Sequence[Run], rule: str, domain: str) -> tuple[Summary, bool]:
-    """a - b, paired by seed where two seeds are common to both, else as two samples (Welch).
-
-    The summary's error is that of the difference; the flag says whether it was paired.
-    """
-    ours, theirs = ({r.seed: score_of(r, rule, domain) for r in group} for group in (a, b))
-    both = sorted(ours.keys() & theirs.keys())
-    if len(both) > 1:
-        return summarise([ours[s] - theirs[s] for s in both]), True
-    x, y = summarise([*ours.values()]), summarise([*theirs.values()])
-    if x.error is None or y.error is None:
-        return Summary(x.mean - y.mean, None, 1), False
-    return Summary(x.mean - y.mean, math.hypot(x.error, y.error), 1), False
-
-
-def comparisons(chosen: Groups, rule: str = "last") -> list[str]:
-    """Which differences between methods are within noise: two standard errors."""
-    lines = head("difference", *(TITLES[d] for d in COLUMNS), "seeds")
-    for better, worse in PAIRS:
-        if better not in chosen or worse not in chosen:
-            continue
-        told = [apart(chosen[better], chosen[worse], rule, d) for d in COLUMNS]
-        how = f"{told[0][0].n}, paired" if told[0][1] else (
-            f"{len(chosen[better])} and {len(chosen[worse])}"
-        )  # fmt: skip
-        lines.append(line(f"{better} - {worse}", *(verdict(s) for s, _ in told), how))
-    return [
-        f"Checkpoint: {rule}. Difference ± its standard error, paired by seed where two seeds or "
-        "more are common. **Bold**: more than two standard errors from zero; otherwise within "
-        "noise. With three seeds that is a weak bar: two standard errors of a paired difference "
-        "come by chance one time in five (t with 2 degrees of freedom).",
-        "",
-        *lines,
-    ]
-
-
-def verdict(s: Summary) -> str:
-    """
-    >>> verdict(Summary(3.0, 2.0, 4)), verdict(Summary(1.0, 2.0, 4)), verdict(Summary(1.0, None, 1))
-    ('**+3.00 ± 1.00**', '+1.00 ± 1.00 (within noise)', '+1.00 (one seed)')
-    """
-    if s.error is None:
-        return f"{s.mean:+.2f} (one seed)"
-    text = f"{s.mean:+.2f} ± {s.error:.2f}"
-    return f"**{text}**" if abs(s.mean) > 2 * s.error else f"{text} (within noise)"
 
 
 def beside_paper(chosen: Groups) -> list[str]:
@@ -187,6 +137,8 @@ def parts(runs: Sequence[Run]) -> Iterator[tuple[str, list[str]]]:
         yield "Table 1", markdown(chosen)
         yield "Beside the paper", beside_paper(chosen)
         yield "Differences between methods", comparisons(chosen)
+        if ranked := order(chosen):
+            yield "The paper's order", ranked
         yield "At equal steps and at equal seconds", budget.section(chosen)
         yield "Calibration on unseen domains", calibration(chosen)
     if len({rounds(run) for run in varied}) > 1:
