@@ -178,6 +178,15 @@ def test_figure_1_has_every_k_and_erm_at_none(make, tmp_path):
     assert (tmp_path / "site" / "figures" / "figure1.png").read_bytes()[1:4] == b"PNG"
 
 
+def test_figure_1_names_a_method_that_lacks_the_first_k(make):
+    folders = [make(load_recipe("digits/meada", seed=s)) for s in (0, 1)]
+    folders += [make(with_rounds(load_recipe("digits/ada", seed=0), k)) for k in (1, 3)]
+    folders.append(make(load_recipe("digits/ada", seed=1)))
+    (legend,) = figure1(find_runs(folders)).legends
+    named = {text.get_text() for text in legend.get_texts()}
+    assert named == {"ada (n = 1 to 2)", "meada (n = 2)"}
+
+
 def test_the_page_names_its_records_and_their_commands(four, make):
     noise = make(load_recipe("digits/noise", seed=2))
     text = page(find_runs([*four, noise]), "meada reproduce digits")
