@@ -9,6 +9,7 @@ from scipy import stats
 from tests_records import write_run
 
 from meada.evaluation.predictions import load_predictions, save_predictions
+from meada.evaluation.statistics import t_interval
 from meada.reports.page.correct import Bootstrap
 from meada.reports.page.groups import experiments
 from meada.reports.page.statistics import (
@@ -18,7 +19,6 @@ from meada.reports.page.statistics import (
     image_means,
     percentile_interval,
     seed_weights,
-    t_interval,
 )
 from meada.reports.runs import find_runs
 

@@ -3,9 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from scipy.special import stdtrit
-
-from meada.evaluation.statistics import Summary, summarise
+from meada.evaluation.statistics import Summary, summarise, t_interval
 from meada.reports.digits import COLUMNS, TITLES, Groups, score_of, summary
 from meada.reports.runs import Run
 from meada.reports.text import head, line
@@ -69,18 +67,6 @@ def verdict(s: Summary) -> str:
     return f"**{text}**" if abs(s.mean) > 2 * s.error else f"{text} (within noise)"
 
 
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Where their mean lies with 95 % confidence (Student's t).
-
-    >>> [round(end, 2) for end in interval([1.0, 2.0, 3.0])]
-    [-0.48, 4.48]
-    """
-    s = summarise(values)
-    assert s.error is not None
-    half = float(stdtrit(s.n - 1, 0.975)) * s.error
-    return s.mean - half, s.mean + half
-
-
 def order(chosen: Groups) -> list[str]:
     """Whether ME-ADA > ADA > ERM on SVHN and MNIST-M, for the last step and for the oracle's.
 
@@ -95,13 +81,13 @@ def order(chosen: Groups) -> list[str]:
     for rule in ("last", "oracle"):
         found = {(better, worse, domain): by_seed(chosen[better], chosen[worse], rule, domain)
                  for better, worse in pairs for domain in ORDERED}  # fmt: skip
-        said.append(f"{rule}: {judged([interval(values) for values in found.values()])}")
-        for (better, worse, domain), values in found.items():
-            low, high = interval(values)
-            above = f"{sum(v > 0 for v in values)} of {len(values)}"
+        intervals = [i for i in map(t_interval, found.values()) if i]
+        said.append(f"{rule}: {judged([(i.low, i.high) for i in intervals])}")
+        for at, values, i in zip(found, found.values(), intervals, strict=True):
+            better, worse, domain = at
             lines.append(line(f"{better} - {worse}", TITLES[domain], rule,
-                              f"{summarise(values).mean:+.2f}", f"{low:+.2f} to {high:+.2f}",
-                              above))  # fmt: skip
+                              f"{summarise(values).mean:+.2f}", f"{i.low:+.2f} to {i.high:+.2f}",
+                              f"{sum(v > 0 for v in values)} of {len(values)}"))  # fmt: skip
     return [
         "The paper has ME-ADA > ADA > ERM on SVHN and on MNIST-M. Ours, paired by seed (the same "
         f"first weights), by Student's t: {'; '.join(said)}.",

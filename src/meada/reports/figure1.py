@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from matplotlib.figure import Figure
 
-from meada.reports.digits import DOMAINS, TITLES, by_method, rounds, score_of
+from meada.reports.digits import COLUMNS, TITLES, by_method, rounds, score_of
 from meada.reports.pictures import COLOURS
 from meada.reports.runs import Run
 
@@ -30,7 +30,7 @@ def figure1(runs: Sequence[Run], rule: str = "last") -> Figure:
         for method, _ in groups
     }
     figure = Figure(figsize=(11, 3.2), layout="constrained")
-    for axes, domain in zip(figure.subplots(1, 4), (*DOMAINS, "mean"), strict=True):
+    for axes, domain in zip(figure.subplots(1, 4), COLUMNS, strict=True):
         scores = {
             at: [score_of(run, rule, domain) for run in group] for at, group in groups.items()
         }

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from meada.evaluation.statistics import Summary, summarise
 from meada.recipe import Recipe
-from meada.reports.digits import DOMAINS, TITLES, score_of, summary
+from meada.reports.digits import COLUMNS, TITLES, score_of, summary
 from meada.reports.pictures import COLOURS
 from meada.reports.runs import Run
 from meada.reports.text import head, line, spread
@@ -76,7 +76,7 @@ def section(runs: Sequence[Run]) -> list[str]:
     order = sorted(whole, key=lambda setting: -reach(whole[setting]))
     ranks = [f"{NAMES[k]} ({reach(whole[k]):.1f} points between its best and worst value)"
              for k in order]  # fmt: skip
-    table = head("setting", "value", *(TITLES[d] for d in DOMAINS), TITLES["mean"], "minutes", "n")
+    table = head("setting", "value", *(TITLES[d] for d in COLUMNS), "minutes", "n")
     if erm:
         table.append(_row("(ERM)", "", erm))
     for setting in order:
@@ -105,7 +105,7 @@ def section(runs: Sequence[Run]) -> list[str]:
 
 
 def _row(setting: str, value: str, runs: Sequence[Run]) -> str:
-    cells = [spread(summary(runs, "last", d)) for d in (*DOMAINS, "mean")]
+    cells = [spread(summary(runs, "last", d)) for d in COLUMNS]
     minutes = summarise([sum(r.record["seconds"].values()) / 60 for r in runs])
     return line(setting, value, *cells, f"{minutes.mean:.1f}", str(len(runs)))
 

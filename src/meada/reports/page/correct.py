@@ -5,18 +5,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from meada.evaluation.statistics import Interval, t_interval
 from meada.reports.page.groups import Group
 from meada.reports.page.statistics import (
     Correct,
     Difference,
-    Interval,
     Replicates,
     bootstrap_p,
     by_seeds,
     image_means,
     percentile_interval,
     seed_weights,
-    t_interval,
 )
 from meada.reports.runs import Run
 

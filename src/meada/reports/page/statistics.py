@@ -7,20 +7,14 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
+from meada.evaluation.statistics import LEVEL, Interval, t_interval
+
 DRAWS = 2_000
-LEVEL = 0.95
 FEW = 5  # below so many seeds, the spread over seeds is itself hardly known
 CHUNK = 100  # resamples at a time: 100 x 26,032 images are 10 MB
 
 Correct = Float[np.ndarray, "seeds images"]  # 1 where the image was read rightly
 Replicates = Float[np.ndarray, " draws"]
-
-
-@dataclass(frozen=True)
-class Interval:
-    low: float
-    high: float
-    how: str
 
 
 @dataclass(frozen=True)
@@ -69,20 +63,6 @@ def bootstrap_p(replicates: Replicates) -> float:
     """
     sides = (np.sum(replicates <= 0), np.sum(replicates >= 0))
     return float(min(1.0, 2 * (min(sides) + 1) / (len(replicates) + 1)))
-
-
-def t_interval(values: Sequence[float]) -> Interval | None:
-    """Of the mean over seeds, by Student's t; unknown with one seed.
-
-    >>> round(t_interval([1.0, 2.0, 3.0]).low, 3)  # 2 - 4.303 / sqrt(3)
-    -0.484
-    """
-    n = len(values)
-    if n < 2:
-        return None
-    middle, error = float(np.mean(values)), float(np.std(values, ddof=1)) / n**0.5
-    half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * error
-    return Interval(middle - half, middle + half, f"t, {n} seeds")
 
 
 def by_seeds(a: Sequence[float], b: Sequence[float], *, paired: bool) -> Difference:
