@@ -7,13 +7,14 @@ import pytest
 
 from meada.errors import MeadaError
 from meada.recipe import Recipe, load_recipe, to_toml
+from meada.reports.beside_paper import paper
 from meada.reports.budget import reached, seconds_at
 from meada.reports.budget import section as equal_seconds
 from meada.reports.differences import apart, comparisons, order
 from meada.reports.digits import in_figure_1, in_table_1, summary
 from meada.reports.figure1 import by_rounds, figure1
 from meada.reports.runs import find_runs
-from meada.reports.table1 import of_table_1, page, paper, write
+from meada.reports.table1 import of_table_1, page, write
 from meada.reproduce.sets import short, with_rounds
 
 RULES = ("last", "source_val", "crafted", "oracle")
@@ -23,23 +24,25 @@ RULES = ("last", "source_val", "crafted", "oracle")
 def make(tmp_path):
     """A finished run's folder with the numbers that a test needs."""
 
-    def run(recipe: Recipe, *accuracies: float, minimise=600.0, maximise=(), scores=None):
+    def run(recipe: Recipe, *accuracies: float, minimise=600.0, maximise=(), scores=None,
+            oracle=()):  # fmt: skip
         accuracies = accuracies or (30.0, 50.0, 80.0)
         folder = tmp_path / f"run-{len([*tmp_path.iterdir()])}"
         folder.mkdir()
         (folder / "recipe.toml").write_text(to_toml(recipe))
         domains = ("svhn", "mnist_m", "usps")
-        results = {
-            d: {"accuracy": a, "ece": (100 - a) / 1000, "nll": 1.0, "n": 10}
-            for d, a in zip(domains, accuracies, strict=True)
-        }
+        results, chosen = (
+            {d: {"accuracy": a, "ece": (100 - a) / 1000, "nll": 1.0, "n": 10}
+             for d, a in zip(domains, told, strict=True)}
+            for told in (accuracies, oracle or accuracies)
+        )  # fmt: skip
         (folder / "record.json").write_text(json.dumps({
             "recipe": recipe.name, "method": recipe.method["name"], "seed": recipe.seed,
             "data": "digits", "steps": recipe.plan.total_steps,
             "rounds": [{"seconds": s} for s in maximise or [0.0] * recipe.plan.rounds],
             "seconds": {"minimise": minimise, "maximise": sum(maximise), "evaluate": 60.0},
             "environment": {"threads": 2, "processor": "some CPU"},
-            "results": dict.fromkeys(RULES, results),
+            "results": {**dict.fromkeys(RULES, results), "oracle": chosen},
         }))  # fmt: skip
         scores = scores or {10_000: sum(accuracies) / 3}
         lines = [json.dumps({"step": 100, "round": 1})]
@@ -217,3 +220,28 @@ def test_ours_beside_the_paper_with_both_errors(four):
 def test_runs_on_other_data_have_no_page(tmp_path):
     with pytest.raises(MeadaError, match="none of the runs is on digits"):
         page([], "meada reproduce digits")
+
+
+CLOSER = ["evaluation.every=100", "evaluation.subset=2007"]
+
+
+def test_a_closer_look_stands_beside_the_same_seeds_of_table_1(four, make):
+    looked = [
+        make(load_recipe("digits/erm", CLOSER, seed=0), 30.0, 50.0, 80.0, oracle=(31, 53, 82)),
+        make(load_recipe("digits/erm", CLOSER, seed=1), 32.0, 50.0, 80.0, oracle=(33, 55, 82)),
+        make(load_recipe("digits/erm", CLOSER, seed=2), oracle=(99, 99, 99)),  # has no like
+    ]  # fmt: skip
+    told = page(find_runs([*four, *looked]), "meada reproduce digits")
+    rest = told.partition("## Where the oracle looks more closely")[2].partition("\n## ")[0]
+    assert "| erm | every 200 steps, at 600 images a target | 31.00 ± 1.41 | 50.00 ± 0.00 |" in rest
+    assert (
+        "| erm | every 100 steps, at 2,007 images a target | 32.00 ± 1.41 | 54.00 ± 1.41 |" in rest
+    )
+    assert "| difference | **+1.00 ± 0.00** | **+4.00 ± 1.00** | **+2.00 ± 0.00** |" in rest
+    assert "99" not in rest and "the same to the last image" in rest
+    assert "run-6" in told.partition("## Left out")[2]  # the seed without its like
+
+
+def test_a_closer_look_at_another_training_is_called_so(four, make):
+    other = make(load_recipe("digits/erm", CLOSER, seed=0), 30.1, 50.0, 80.0)
+    assert "**not** the same" in page(find_runs([*four, other]), "meada reproduce digits")

@@ -1,6 +1,6 @@
 """Runs on digits, and which of them may stand in Table 1 or on Figure 1."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from meada.evaluation.statistics import Summary, summarise
 from meada.reports.runs import Run
@@ -38,13 +38,18 @@ def rounds(run: Run) -> int:
 
 def in_table_1(run: Run) -> bool:
     """Whether its recipe is the shipped one, to the last setting; only the seed is its own."""
-    return in_figure_1(run) and not run.changed
+    return shipped(run)
 
 
 def in_figure_1(run: Run) -> bool:
     """The same, at any K."""
+    return shipped(run, {"plan.rounds"})
+
+
+def shipped(run: Run, but: Set[str] = frozenset()) -> bool:
+    """Whether its recipe is a shipped one of digits, of full length, but for these settings."""
     whole = run.settings.name.startswith("digits/") and run.settings.scaled == 1
-    return whole and run.changed is not None and run.changed.keys() <= {"plan.rounds"}
+    return whole and run.changed is not None and run.changed.keys() <= but
 
 
 def by_method(runs: Iterable[Run]) -> dict[str, list[Run]]:

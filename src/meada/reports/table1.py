@@ -1,18 +1,16 @@
 """Table 1: digits, ours beside the paper's, with spread, n, and how each number was chosen."""
 
-import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from meada.errors import MeadaError
 from meada.evaluation.selection import KNOWS, RULES
-from meada.evaluation.statistics import Summary
 from meada.files import write_text
 from meada.reports import budget, sensitivity
-from meada.reports.differences import comparisons, order, verdict
+from meada.reports.beside_paper import PAPER, beside_paper, closer, looked_closer, paper
+from meada.reports.differences import comparisons, order
 from meada.reports.digits import (
     COLUMNS,
-    DOMAINS,
     TITLES,
     Groups,
     by_method,
@@ -27,34 +25,6 @@ from meada.reports.figure1 import by_rounds, figure1
 from meada.reports.pictures import save
 from meada.reports.runs import Run
 from meada.reports.text import SAME_BITS, head, line, machine, spread
-
-__all__ = ["DOMAINS", "PAPER", "page", "paper", "write"]
-
-PAPER: dict[str, dict[str, tuple[float, float]]] = {  # mean and standard deviation of ten runs
-    "erm": {"svhn": (31.95, 1.91), "mnist_m": (55.96, 1.39), "syn": (43.85, 1.27),
-            "usps": (79.92, 0.98)},
-    "par": {"svhn": (36.08, 1.27), "mnist_m": (61.16, 0.21), "syn": (45.48, 0.35),
-            "usps": (79.95, 1.18)},
-    "ada": {"svhn": (35.70, 2.00), "mnist_m": (58.65, 1.72), "syn": (47.18, 0.61),
-            "usps": (80.40, 1.70)},
-    "meada": {"svhn": (42.00, 1.74), "mnist_m": (63.98, 1.82), "syn": (49.80, 1.74),
-              "usps": (79.10, 1.03)},
-    "meada-bnn": {"svhn": (42.56, 1.45), "mnist_m": (63.27, 2.09), "syn": (50.39, 1.29),
-                  "usps": (81.04, 0.98)},
-}  # fmt: skip
-
-
-def paper(method: str, domain: str) -> float | None:
-    """The paper's number; its mean over the three domains that are compared here.
-
-    >>> round(paper("meada", "mean"), 2)
-    61.69
-    """
-    if method not in PAPER:
-        return None
-    if domain == "mean":
-        return sum(PAPER[method][d][0] for d in DOMAINS) / len(DOMAINS)
-    return PAPER[method][domain][0]
 
 
 def of_table_1(runs: Sequence[Run]) -> dict[str, list[Run]]:
@@ -77,21 +47,6 @@ def markdown(chosen: Groups) -> list[str]:
             lines.append(line(method, rule, *cells, str(len(runs))))
     known = "; ".join(f"*{rule}*: {what}" for rule, what in KNOWS.items())
     return [*lines, "", f"Ours: mean ± standard deviation over n seeds. {known}."]
-
-
-def beside_paper(chosen: Groups) -> list[str]:
-    """Ours less the paper's, both chosen on the targets."""
-    lines = head("method", *(TITLES[d] for d in DOMAINS))
-    for method, runs in chosen.items():
-        if method not in PAPER:
-            continue
-        cells = []
-        for domain in DOMAINS:
-            ours, (mean, deviation) = summary(runs, "oracle", domain), PAPER[method][domain]
-            width = None if ours.error is None else math.hypot(ours.error, deviation / 10**0.5)
-            cells.append(verdict(Summary(ours.mean - mean, width, 1)))
-        lines.append(line(method, *cells))
-    return ["Oracle on both sides; errors of both sides, the paper's from ten runs.", "", *lines]
 
 
 def calibration(chosen: Groups, rule: str = "last") -> list[str]:
@@ -133,9 +88,12 @@ def spent(runs: Sequence[Run]) -> list[str]:
 def parts(runs: Sequence[Run]) -> Iterator[tuple[str, list[str]]]:
     """The page's sections: a title and its lines."""
     chosen, varied = of_table_1(runs), [run for run in runs if in_figure_1(run)]
+    looked = [run for run in runs if looked_closer(run, chosen)]
     if chosen:
         yield "Table 1", markdown(chosen)
         yield "Beside the paper", beside_paper(chosen)
+        if looked:
+            yield "Where the oracle looks more closely", closer(chosen, looked)
         yield "Differences between methods", comparisons(chosen)
         if ranked := order(chosen):
             yield "The paper's order", ranked
@@ -149,7 +107,7 @@ def parts(runs: Sequence[Run]) -> Iterator[tuple[str, list[str]]]:
     study = sensitivity.of_study(runs)
     if study:
         yield "Which settings to touch first", sensitivity.section(study)
-    used = [r for r in runs if r in varied or r in study]
+    used = [r for r in runs if r in (*varied, *looked, *study)]
     yield "Records", spent(used)
     if rest := [r for r in runs if r not in used]:
         names = ", ".join(f"`{r.name}`" for r in rest)

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from meada.reports import cifar, table1, table2, table3
+from meada.reports import cifar, digits, table2, table3
+from meada.reports.beside_paper import PAPER, paper
 from meada.reports.page.blocks import Block, Cell, Chart, Section, Series, Table, Text
 from meada.reports.page.groups import COLOURS, Experiment, Group
 
@@ -38,11 +39,11 @@ def beside_the_paper(experiment: Experiment, rule: str) -> Section | None:
 def paper_number(experiment: Experiment, group: Group, domain: str) -> float | None:
     """What Table 1, 2 or 3 prints for this method, if it is there."""
     method, data = group.method, experiment.data
-    if data == "digits" and method in table1.PAPER:
+    if data == "digits" and method in PAPER:
         at_k = method in ("erm", "par") or group.rounds == 3  # Table 1's K
-        same = set(experiment.domains) == set(table1.DOMAINS)
-        known = same if domain == "mean" else domain in table1.PAPER[method]
-        return table1.paper(method, domain) if at_k and known else None
+        same = set(experiment.domains) == set(digits.DOMAINS)
+        known = same if domain == "mean" else domain in PAPER[method]
+        return paper(method, domain) if at_k and known else None
     if data == "pacs" and len(experiment.domains) == 1 and domain in table2.TARGETS:
         rows = {**table2.WITH_LABELS, **table2.WITHOUT_LABELS}
         return rows[method][1][table2.TARGETS.index(domain)] if method in rows else None
