@@ -1,6 +1,7 @@
 """Table 1, its statistics and its page, against numbers worked out by hand."""
 
 import json
+from itertools import permutations, product
 from math import sqrt
 
 import pytest
@@ -10,9 +11,10 @@ from meada.recipe import Recipe, load_recipe, to_toml
 from meada.reports.beside_paper import paper
 from meada.reports.budget import reached, seconds_at
 from meada.reports.budget import section as equal_seconds
-from meada.reports.differences import apart, comparisons, order
+from meada.reports.differences import apart, comparisons
 from meada.reports.digits import in_figure_1, in_table_1, summary
 from meada.reports.figure1 import by_rounds, figure1
+from meada.reports.order import order, trend
 from meada.reports.runs import find_runs
 from meada.reports.table1 import of_table_1, page, write
 from meada.reproduce.sets import short, with_rounds
@@ -127,7 +129,7 @@ def test_without_common_seeds_the_errors_add(make):
     assert "+1.00 (one seed)" in "\n".join(comparisons(one))
 
 
-def test_the_papers_order_is_judged_by_intervals(make, four):
+def test_the_papers_order_is_judged_whole_and_step_by_step(make, four):
     """Differences on SVHN of 1, 2 and 3: 2 ± 4.303 / sqrt(3), worked out by hand."""
     assert not order(of_table_1(find_runs(four)))  # no ADA
 
@@ -142,10 +144,24 @@ def test_the_papers_order_is_judged_by_intervals(make, four):
 
     text = ranked((31.0, 34.0, 37.0))
     assert "| ada - erm | SVHN | last | +2.00 | -0.48 to +4.48 | 3 of 3 |" in text
-    assert "last: **neither confirmed nor refuted** (3 of 4 intervals above 0, none below)" in text
-    assert "oracle: **confirmed**" in ranked((40.0, 42.0, 44.0))
-    assert "last: **refuted** (1 of 4" in ranked((40.0, 42.0, 44.0), ada_on_mnist_m=49.0)
+    assert "| SVHN | last | 3 of 3 | 0.0046 |" in text  # 1 / 216
+    assert "last: **confirmed** (p = 0.0046 on SVHN, 0.0046 on MNIST-M; 3 of 4 steps" in text
+    assert "oracle: **neither confirmed nor refuted**" in ranked((29.0, 34.0, 49.0))
+    assert "last: **refuted**" in ranked((40.0, 42.0, 44.0), ada_on_mnist_m=49.0)
     assert not ranked((40.0,))  # one seed
+
+
+def test_the_chance_of_an_order_is_counted_over_all_orders():
+    """Page's L of every way in which two seeds can rank three methods, one by one."""
+
+    def length(seeds):
+        return sum(place * sum(ranks) for place, ranks in enumerate(zip(*seeds, strict=True), 1))
+
+    ours = ((1, 2, 3), (2, 1, 3))  # ERM, ADA, ME-ADA: the second seed has the first two reversed
+    every = [*product(permutations((1, 2, 3)), repeat=2)]
+    share = sum(length(seeds) >= length(ours) for seeds in every) / len(every)
+    best_first = [[3.0, 3.0], [2.0, 1.0], [1.0, 2.0]]
+    assert trend(best_first) == pytest.approx(share) and 0 < share < 0.2
 
 
 def test_time_is_minimisation_and_the_rounds_before(make):

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from meada.evaluation.statistics import Summary, summarise, t_interval
+from meada.evaluation.statistics import Summary, summarise
 from meada.reports.digits import COLUMNS, TITLES, Groups, score_of, summary
 from meada.reports.runs import Run
 from meada.reports.text import head, line
@@ -11,8 +11,6 @@ from meada.reports.text import head, line
 PAIRS = (("ada", "erm"), ("meada", "erm"), ("meada", "ada"), ("meada", "par"), ("par", "erm"),
          ("meada-bnn", "erm"), ("meada-bnn", "meada"), ("meada", "noise"), ("noise", "erm"),
          ("ada", "noise"))  # fmt: skip
-ORDER = ("meada", "ada", "erm")  # best first, as Table 1 has them
-ORDERED = ("svhn", "mnist_m")  # where it does
 
 
 def by_seed(a: Sequence[Run], b: Sequence[Run], rule: str, domain: str) -> list[float]:
@@ -65,48 +63,3 @@ def verdict(s: Summary) -> str:
         return f"{s.mean:+.2f} (one seed)"
     text = f"{s.mean:+.2f} ± {s.error:.2f}"
     return f"**{text}**" if abs(s.mean) > 2 * s.error else f"{text} (within noise)"
-
-
-def order(chosen: Groups) -> list[str]:
-    """Whether ME-ADA > ADA > ERM on SVHN and MNIST-M, for the last step and for the oracle's.
-
-    Nothing where two of them that are compared have fewer than two seeds in common.
-    """
-    pairs = [*zip(ORDER, ORDER[1:], strict=False)]
-    seeds = [{run.seed for run in chosen.get(method, ())} for method in ORDER]
-    if any(len(a & b) < 2 for a, b in zip(seeds, seeds[1:], strict=False)):
-        return []
-    lines = head("difference", "on", "checkpoint", "mean", "95 % interval", "above 0")
-    said = []
-    for rule in ("last", "oracle"):
-        found = {(better, worse, domain): by_seed(chosen[better], chosen[worse], rule, domain)
-                 for better, worse in pairs for domain in ORDERED}  # fmt: skip
-        intervals = [i for i in map(t_interval, found.values()) if i]
-        said.append(f"{rule}: {judged([(i.low, i.high) for i in intervals])}")
-        for at, values, i in zip(found, found.values(), intervals, strict=True):
-            better, worse, domain = at
-            lines.append(line(f"{better} - {worse}", TITLES[domain], rule,
-                              f"{summarise(values).mean:+.2f}", f"{i.low:+.2f} to {i.high:+.2f}",
-                              f"{sum(v > 0 for v in values)} of {len(values)}"))  # fmt: skip
-    return [
-        "The paper has ME-ADA > ADA > ERM on SVHN and on MNIST-M. Ours, paired by seed (the same "
-        f"first weights), by Student's t: {'; '.join(said)}.",
-        "",
-        *lines,
-    ]
-
-
-def judged(intervals: Sequence[tuple[float, float]]) -> str:
-    """
-    >>> judged([(1.0, 2.0), (0.5, 3.0)]), judged([(1.0, 2.0), (-3.0, -1.0)])
-    ('**confirmed** (2 of 2 intervals above 0)', '**refuted** (1 of 2 intervals below 0)')
-    >>> judged([(1.0, 2.0), (-1.0, 3.0)])
-    '**neither confirmed nor refuted** (1 of 2 intervals above 0, none below)'
-    """
-    n = len(intervals)
-    above, below = sum(low > 0 for low, _ in intervals), sum(high < 0 for _, high in intervals)
-    if below:
-        return f"**refuted** ({below} of {n} intervals below 0)"
-    if above == n:
-        return f"**confirmed** ({n} of {n} intervals above 0)"
-    return f"**neither confirmed nor refuted** ({above} of {n} intervals above 0, none below)"

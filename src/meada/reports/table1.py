@@ -8,7 +8,7 @@ from meada.evaluation.selection import KNOWS, RULES
 from meada.files import write_text
 from meada.reports import budget, sensitivity
 from meada.reports.beside_paper import PAPER, beside_paper, closer, looked_closer, paper
-from meada.reports.differences import comparisons, order
+from meada.reports.differences import comparisons
 from meada.reports.digits import (
     COLUMNS,
     TITLES,
@@ -22,6 +22,7 @@ from meada.reports.digits import (
     summary,
 )
 from meada.reports.figure1 import by_rounds, figure1
+from meada.reports.order import order
 from meada.reports.pictures import save
 from meada.reports.runs import Run
 from meada.reports.text import SAME_BITS, head, line, machine, spread
