@@ -14,6 +14,7 @@ import pytest
 import tests_tiny
 import torch
 from safetensors.torch import load_file
+from tests_waiting import wait_for
 from torch import nn
 
 from meada.distributed import World, foretold
@@ -102,15 +103,6 @@ def test_the_pool_is_the_same_to_the_bit_on_four_processes(tmp_path, single):
     run(load_recipe(str(recipe)), tmp_path / "one")
     assert pools(tmp_path / "one") == pools(tmp_path / "four")
     assert not list((tmp_path / "four").glob(".processes"))
-
-
-def wait_for(condition, process: subprocess.Popen[str]) -> None:
-    for _ in range(12_000):
-        if condition():
-            return
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.01)
-    raise AssertionError("never happened")
 
 
 def rank_of(pid: int) -> str:

@@ -1,10 +1,14 @@
 """Sets of runs: named by content, run once, carried on, failures told."""
 
 import json
+import signal
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tests_tiny import write_recipe
+from tests_waiting import wait_for
 from typer.testing import CliRunner
 
 from meada.cli.main import app
@@ -36,6 +40,16 @@ threads = int(os.environ["OMP_NUM_THREADS"])
 (out / "record.json").write_text(json.dumps({"seconds": {"minimise": 60.0}, "threads": threads}))
 """
 
+SET_OF_ONE = """
+import sys
+from pathlib import Path
+from meada.recipe import load_recipe
+from meada.reproduce import Item, reproduce
+item, out = Item(load_recipe(sys.argv[1], [], seed=0)), Path(sys.argv[2])
+sleeper = f"import os, time; open('{out}/pid', 'w').write(str(os.getpid())); time.sleep(120)"
+reproduce([item], out, jobs=1, say=print, command=lambda *_: [sys.executable, "-c", sleeper])
+"""
+
 
 def stub(fate=None):
     """A run that does at once what it is told to, in place of training."""
@@ -52,6 +66,14 @@ def stub(fate=None):
 def tiny(tmp_path):
     path = str(write_recipe(tmp_path, method="erm", settings="", total_steps=12))
     return lambda seed=0, *changes: Item(load_recipe(path, [*changes], seed=seed))
+
+
+def running(pid):
+    """Whether there is such a process, and not only what is left of it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def names(*request):
@@ -167,6 +189,20 @@ def test_what_another_process_has_in_hand_is_left_to_it(tmp_path, tiny):
         outcome = reproduce([theirs, mine, slower], out, jobs=1, say=said.append, command=command)
     assert outcome.elsewhere == [theirs.name, slower.name] and not outcome.failed
     assert mine.done(out) and f"{theirs.name}: running elsewhere" in said
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel must tell a child of its parent")
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_who_is_killed_takes_its_runs_along(tmp_path, tiny, how):
+    """An orphan would go on unseen, with its folder locked and the cores taken."""
+    asked = tmp_path / "recipe.toml"
+    asked.write_text(to_toml(tiny(0).recipe))
+    process = subprocess.Popen([sys.executable, "-c", SET_OF_ONE, str(asked), str(tmp_path)])
+    pid = tmp_path / "pid"
+    wait_for(lambda: pid.exists() and pid.read_text(), process)
+    process.send_signal(how)
+    process.wait(timeout=30)
+    wait_for(lambda: not running(int(pid.read_text())))
 
 
 @pytest.mark.parametrize("asked, threads", [(None, 2), ("1", 1), ("6", 2), ("4,2", 2), ("0", 1)])

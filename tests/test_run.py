@@ -6,7 +6,6 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import torch
 from safetensors.torch import load_file
 from tests_resume import stopped_and_resumed
 from tests_tiny import write_recipe
+from tests_waiting import wait_for
 
 from meada.errors import MeadaError
 from meada.folder import RunFolder
@@ -39,16 +39,6 @@ def finish(process: subprocess.Popen[str]) -> str:
     out, err = process.communicate(timeout=240)
     assert process.returncode == 0, err
     return out
-
-
-def wait_for(condition, process: subprocess.Popen[str]) -> None:
-    """Until something is to be seen in the run's folder; a run that ended first is a fault."""
-    for _ in range(24_000):
-        if condition():
-            return
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.01)
-    raise AssertionError("never happened")
 
 
 def weights(out: Path) -> dict[str, torch.Tensor]:

@@ -4,11 +4,9 @@ A task starts the same ``meada train`` as on one machine. Where the nodes share 
 that is tried again resumes; elsewhere it begins anew, and the files of its end come back.
 """
 
-import ctypes
 import logging
 import os
 import secrets
-import signal
 import subprocess
 import tempfile
 import time
@@ -21,7 +19,14 @@ from meada.errors import MeadaError
 from meada.files import write_bytes, write_text
 from meada.recipe import from_toml, to_toml
 from meada.reproduce.item import Item
-from meada.reproduce.runner import ELSEWHERE, Command, Outcome, Say, train_command
+from meada.reproduce.runner import (
+    ELSEWHERE,
+    Command,
+    Outcome,
+    Say,
+    die_with_parent,
+    train_command,
+)
 
 TRIES = 5  # times that a run is begun again after its node or worker was lost
 PATIENCE = 30.0  # seconds that a run of a lost node has to let go of its folder
@@ -114,17 +119,11 @@ def _train(words: list[str], cores: int) -> tuple[int, str]:
             env={**os.environ, **threads},
             stdout=subprocess.DEVNULL,
             stderr=said,
-            preexec_fn=_die_with_parent,
+            preexec_fn=die_with_parent,
         )
         said.seek(0)
         lines = said.read().decode(errors="replace").strip().splitlines()
     return done.returncode, lines[-1] if lines else f"exit code {done.returncode}"
-
-
-def _die_with_parent() -> None:
-    """A worker that is lost takes its run along: an orphan would hold the folder's lock."""
-    if hasattr(signal, "SIGKILL") and os.uname().sysname == "Linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # 1: PR_SET_PDEATHSIG
 
 
 def _connected(address: str) -> Any:

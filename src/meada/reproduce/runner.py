@@ -1,6 +1,8 @@
 """Run a set: what is not done, several at once, each in a process of its own."""
 
+import ctypes
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -128,8 +130,23 @@ def _in_hand(item: Item, out: Path, outcome: Outcome, say: Say) -> bool:
 def _start(item: Item, words: list[str], threads: int) -> Job:
     said = tempfile.TemporaryFile()  # noqa: SIM115 - open for as long as the run
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
-    process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=said)
+    process = subprocess.Popen(
+        words,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=said,
+        preexec_fn=die_with_parent,
+    )
     return Job(item, process, said, time.monotonic())
+
+
+def die_with_parent() -> None:
+    """Who started this run takes it along, however it ends: nobody would know of an orphan.
+
+    It would hold the cores and its folder's lock. The run itself loses nothing: it is resumed.
+    """
+    if hasattr(signal, "SIGKILL") and os.uname().sysname == "Linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # 1: PR_SET_PDEATHSIG
 
 
 def _ended(running: dict[str, Job]) -> Iterator[Job]:

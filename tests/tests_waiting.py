@@ -1,0 +1,18 @@
+"""Waiting for what another process does, without a guess at how long it takes."""
+
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+SECONDS = 240  # on a busy machine; what is waited for comes long before
+
+
+def wait_for(condition: Callable[[], Any], process: "subprocess.Popen[Any] | None" = None) -> None:
+    """Until something is to be seen; a process that ended before it is a fault."""
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        if process is not None:
+            assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "never happened"
+        time.sleep(0.01)
