@@ -5,6 +5,7 @@ from itertools import permutations, product
 from math import sqrt
 
 import pytest
+from scipy.special import stdtr
 
 from meada.errors import MeadaError
 from meada.recipe import Recipe, load_recipe, to_toml
@@ -230,7 +231,19 @@ def test_calibration_stands_beside_the_plain_networks(four):
 def test_ours_beside_the_paper_with_both_errors(four):
     text = page(find_runs(four), "meada reproduce digits").partition("## Beside the paper")[2]
     error = sqrt(2.0**2 + 1.74**2 / 10)  # ours: 40 and 44, so 2; the paper's: 1.74 over ten runs
-    assert f"| meada | +0.00 ± {error:.2f} (within noise) |" in text
+    assert f"| meada | +0.00 ± {error:.2f} (within noise), p = 1.00 |" in text
+    # ERM on SVHN: 31 with an error of 1 from two seeds, 31.95 with 1.91 / sqrt(10) from ten
+    a, b = 1.0, 1.91**2 / 10
+    freedom = (a + b) ** 2 / (a**2 / (2 - 1) + b**2 / (10 - 1))  # Welch and Satterthwaite
+    p = 2 * stdtr(freedom, -0.95 / sqrt(a + b))
+    assert f"| erm | -0.95 ± {sqrt(a + b):.2f} (within noise), p = {p:.2f} |" in text
+    assert "Of 6 comparisons one is expected to have p below 0.17 by chance" in text
+
+
+def test_one_seed_has_no_p(make):
+    text = page(find_runs([make(load_recipe("digits/par", seed=0))]), "meada reproduce digits")
+    rest = text.partition("## Beside the paper")[2].partition("\n## ")[0]
+    assert "| par | -6.08 (one seed) |" in rest and "p =" not in rest and "by chance" not in rest
 
 
 def test_runs_on_other_data_have_no_page(tmp_path):
