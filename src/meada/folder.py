@@ -12,7 +12,7 @@ from typing import Any
 
 from meada.distributed import World
 from meada.errors import MeadaError
-from meada.files import write_text
+from meada.files import write_json, write_text
 from meada.recipe import Recipe, from_toml, to_toml
 from meada.settings import flattened
 
@@ -52,6 +52,10 @@ class RunFolder:
     @property
     def attack(self) -> Path:
         return self.path / "attack.json"
+
+    @property
+    def apart(self) -> Path:
+        return self.path / "apart.json"
 
     @property
     def position(self) -> Path:
@@ -179,12 +183,25 @@ class RunFolder:
         return from_toml(self.recipe)
 
     def load_record(self) -> dict[str, Any]:
-        try:
-            return json.loads(self.record.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise MeadaError(f"{self.path} holds no finished run: no record.json") from None
-        except ValueError as error:
-            raise MeadaError(f"{self.record} is not JSON: {error}") from None
+        if not self.finished:
+            raise MeadaError(f"{self.path} holds no finished run: no record.json")
+        return read_json(self.record)
+
+    def load_apart(self) -> dict[str, dict[str, Any]]:
+        """Domain -> rule -> scores, of domains that its recipe does not name."""
+        return read_json(self.apart) if self.apart.exists() else {}
+
+    def keep_apart(self, rule: str, scores: dict[str, dict[str, Any]]) -> None:
+        """Beside what was kept before, of other domains and under other rules."""
+        held = self.load_apart()
+        write_json(self.apart, held | {d: {**held.get(d, {}), rule: s} for d, s in scores.items()})
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise MeadaError(f"{path} is not JSON: {error}") from None
 
 
 def _difference(a: dict[str, Any], b: dict[str, Any]) -> str:

@@ -95,5 +95,9 @@ def test_a_run_and_its_evaluation_agree(tmp_path):
     assert one.keys() == {"noisy"}
     wrong = meada("evaluate", str(out), "--on", "nosy")
     assert wrong.returncode == 2 and "did you mean 'noisy'" in wrong.stderr
+    for rule in ("last", "oracle"):
+        meada("evaluate", str(out), "--on", "printed_numbers", "--rule", rule)
+    kept = json.loads((out / "apart.json").read_text())["printed_numbers"]
+    assert kept.keys() == {"last", "oracle"} and kept["last"]["n"] == 9_553
     quiet = meada("train", str(recipe), "--out", str(tmp_path / "q"), "--quiet")
     assert quiet.returncode == 0 and quiet.stdout == quiet.stderr == ""

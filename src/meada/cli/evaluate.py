@@ -10,7 +10,11 @@ import typer
 def evaluate(
     run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
     on: Annotated[
-        list[str] | None, typer.Option(help="Domains; all that the recipe names by default.")
+        list[str] | None,
+        typer.Option(
+            help="Domains; all that the recipe names by default. Digits also have printed_numbers, "
+            "a stand-in for SYN; its scores are kept for meada report --table 1."
+        ),
     ] = None,
     rule: Annotated[
         str, typer.Option(help="Whose model: last, source_val, crafted or oracle.")
@@ -25,6 +29,7 @@ def evaluate(
 
     Example: meada evaluate runs/meada-3 --on svhn --json
     """
+    from meada.datasets import APART
     from meada.errors import MeadaError, nearest
     from meada.evaluation import evaluate as score
     from meada.evaluation.attack import under_attack
@@ -41,12 +46,15 @@ def evaluate(
     task = make("data", folder.load_recipe().data)
     clean = {"clean": task.clean} if task.clean else {}
     domains = {"source": task.validation, **clean, **task.targets}
+    domains |= {name: APART[name](task.classes) for name in on or [] if name in APART}
     for name in on or []:
         if name not in domains:
-            raise MeadaError(f"unknown domain '{name}': " + nearest(name, domains))
+            raise MeadaError(f"unknown domain '{name}': " + nearest(name, [*domains, *APART]))
     net = load_model(folder, len(task.classes), rule)
     chosen = {name: domains[name] for name in on or task.targets}
     scores = score(net, {name: (s.images, s.labels) for name, s in chosen.items()})
+    if tried := {name: scores[name] for name in scores if name in APART}:
+        folder.keep_apart(rule, tried)
     if pgd:
         looked_at = chosen if on else {"source": task.validation, **chosen}
         attack = {"rule": rule, **under_attack(net, looked_at, n=pgd)}

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Float
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.random import Generator
 from PIL import Image, ImageDraw, ImageFont
@@ -70,22 +70,29 @@ def blurred(digits: Grey) -> Grey:
 def printed(labels: Classes, fonts: Sequence[Path], rng: Generator) -> Colour:
     """Each label as a figure: font, size, place, tilt and both colours at random."""
     faces = [fonts[int(f)] for f in rng.integers(len(fonts), size=len(labels))]
-    masks = np.stack([figure(int(k), f, rng) for k, f in zip(labels, faces, strict=True)])
-    colours = np.array([two_colours(rng) for _ in labels])[..., None, None]  # N, 2, 3, 1, 1
+    masks = [np.asarray(typeset(str(k), f, rng)) for k, f in zip(labels, faces, strict=True)]
+    return coloured(np.stack(masks), [two_colours(rng) for _ in labels])
+
+
+def coloured(masks: Grey, pairs: Sequence[tuple[RGB, RGB]]) -> Colour:
+    """Each mask in its own ink and ground: white is ink, black is ground."""
+    colours = np.array(pairs)[..., None, None]  # N, 2, 3, 1, 1
     cover, ink, ground = masks[:, None] / 255, colours[:, 0], colours[:, 1]
     return np.rint(ground + cover * (ink - ground)).astype(np.uint8)
 
 
-def figure(digit: int, font: Path, rng: Generator) -> UInt8[np.ndarray, "H W"]:
-    """One digit, white on black, off centre and tilted."""
+def typeset(
+    digit: str, font: Path, rng: Generator, before: str = "", after: str = ""
+) -> Image.Image:
+    """One digit, white on black, off centre and tilted, in line with what is beside it."""
     x, y = SIDE / 2 + rng.uniform(-SHIFT, SHIFT, size=2)
     face = typeface(font, int(rng.integers(*EM, endpoint=True)))
-    left, top, right, bottom = face.getbbox(str(digit))
+    left, top, right, bottom = face.getbbox(digit)
     sheet = Image.new("L", (SIDE, SIDE))
-    corner = (x - (left + right) / 2, y - (top + bottom) / 2)
-    ImageDraw.Draw(sheet).text(corner, str(digit), fill=255, font=face)
+    corner = (x - (left + right) / 2 - face.getlength(before), y - (top + bottom) / 2)
+    ImageDraw.Draw(sheet).text(corner, before + digit + after, fill=255, font=face)
     tilt = rng.uniform(-TILT, TILT)
-    return np.asarray(sheet.rotate(tilt, Image.Resampling.BILINEAR, center=(x, y)))
+    return sheet.rotate(tilt, Image.Resampling.BILINEAR, center=(x, y))
 
 
 @cache
@@ -94,7 +101,7 @@ def typeface(font: Path, em: int) -> ImageFont.FreeTypeFont:
     return ImageFont.truetype(font, em, layout_engine=ImageFont.Layout.BASIC)
 
 
-def two_colours(rng: Generator) -> tuple[RGB, RGB]:
+def two_colours(rng: Generator, least: float = CONTRAST) -> tuple[RGB, RGB]:
     """Ink and ground, uniform over the pairs of colours where the ink is clearly the lighter.
 
     Light on dark, as MNIST is: what changes is print and colour. That strokes may be darker than
@@ -102,5 +109,5 @@ def two_colours(rng: Generator) -> tuple[RGB, RGB]:
     """
     while True:
         ink, ground = rng.uniform(0, 255, size=(2, 3))
-        if abs(contrast := LUMA @ (ink - ground)) >= CONTRAST:
+        if abs(contrast := LUMA @ (ink - ground)) >= least:
             return (ink, ground) if contrast > 0 else (ground, ink)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from meada.errors import MeadaError
 from meada.evaluation.predictions import Predictions, load_predictions
-from meada.folder import RunFolder
+from meada.folder import RunFolder, read_json
 from meada.recipe import Recipe, load_recipe
 from meada.reproduce.item import essence, held_recipe
 from meada.settings import flattened
@@ -110,7 +110,11 @@ class Run:
             raise MeadaError(f"{self.folder.gallery} is damaged: {error}") from None
 
     def attack(self) -> dict[str, Any]:
-        return _json(self.folder.attack) if self.folder.attack.exists() else {}
+        return read_json(self.folder.attack) if self.folder.attack.exists() else {}
+
+    def apart(self) -> dict[str, Any]:
+        """Domain -> rule -> scores, of domains that count in no mean."""
+        return self.folder.load_apart()
 
 
 def _value(value: Any) -> str:
@@ -182,10 +186,3 @@ def _log(path: Path) -> tuple[dict[str, Any], ...]:
         return tuple(json.loads(line) for line in lines if line.endswith("\n"))
     except ValueError as error:
         raise MeadaError(f"{path} is not JSON lines: {error}") from None
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise MeadaError(f"{path} is not JSON: {error}") from None

@@ -25,6 +25,7 @@ from meada.reports.figure1 import by_rounds, figure1
 from meada.reports.order import order
 from meada.reports.pictures import save
 from meada.reports.runs import Run
+from meada.reports.stand_in import stand_in
 from meada.reports.text import SAME_BITS, head, line, machine, spread
 
 
@@ -100,6 +101,8 @@ def parts(runs: Sequence[Run]) -> Iterator[tuple[str, list[str]]]:
             yield "The paper's order", ranked
         yield "At equal steps and at equal seconds", budget.section(chosen)
         yield "Calibration on unseen domains", calibration(chosen)
+        if apart := stand_in(chosen, by_method(looked)):
+            yield "A stand-in for SYN", apart
     if len({rounds(run) for run in varied}) > 1:
         yield (
             "Figure 1",
