@@ -1,12 +1,23 @@
 """The study of the settings: which run changes what, ranked by what it does."""
 
 import json
+from math import sqrt
 
 import pytest
+from scipy.special import stdtrit
 
 from meada.recipe import load_recipe, to_toml
 from meada.reports.runs import find_runs
-from meada.reports.sensitivity import grouped, of_study, pictures, place, reach, section
+from meada.reports.sensitivity import (
+    between_seeds,
+    by_chance,
+    grouped,
+    of_study,
+    pictures,
+    place,
+    reach,
+    section,
+)
 from meada.reproduce.sets import STUDY, short
 
 ENVIRONMENT = {"threads": 1, "processor": "some CPU"}
@@ -63,10 +74,25 @@ def test_the_centre_is_a_value_of_every_setting(runs):
 
 def test_the_widest_reach_comes_first_and_gaps_are_told(runs):
     text = "\n".join(section(runs))
-    assert text.index("growth rule (10.0 points") < text.index("beta (5.0 points")
+    assert text.index("growth rule (10.0 points, within") < text.index("beta (5.0 points, within")
+    assert "a standard deviation of 1.4 points (1 degrees of freedom)" in text  # 50 and 52
     assert "| beta | 10 (paper) | 51.00 ± 1.41 |" in text and "| (ERM) |  | 40.00 |" in text
     assert "gamma (" not in text  # one value alone has no reach
     assert "Without a finished run: beta = 1.0, gamma = 0.0" in text
+
+
+def test_what_chance_does_is_worked_out_for_two_values(runs, make):
+    """Of two means the studentised range is sqrt(2) times Student's t; two runs each."""
+    more = [*runs, make(short("meada", ["method.grow=source"], 1).recipe, 45.0)]
+    grow, (deviation, freedom) = grouped(more)["grow"], between_seeds(more)
+    assert freedom == 2 and deviation == pytest.approx(sqrt((2 + 8) / 2))  # 50, 52; 41, 45
+    want = stdtrit(2, 0.975) * deviation * sqrt(1 / 2 + 1 / 2)
+    assert by_chance(grow, deviation, freedom) == pytest.approx(want, rel=1e-3)
+
+
+def test_one_seed_each_says_so(runs):
+    text = "\n".join(section([run for run in runs if run.seed == 0]))
+    assert "how much of that is chance is not known" in text and "of chance)" not in text
 
 
 def test_a_picture_for_each_setting_that_was_varied(runs):

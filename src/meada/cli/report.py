@@ -53,7 +53,7 @@ def _table(folders: list[Path], number: int, out: Path | None, rule: str) -> Non
         raise MeadaError(f"{told}: no finished run, for none of the folders has a record.json")
     if number not in (1, 2, 3):
         raise MeadaError(f"--table {number}: the paper has the tables 1, 2 and 3")
-    command = f"meada reproduce digits --out {told}"
+    command = f"meada reproduce digits --out {folders[0]}"  # the study names its own
     if number == 1 and out:
         table1.write(runs, out, command)
         return

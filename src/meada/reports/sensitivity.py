@@ -1,10 +1,12 @@
 """The study of ME-ADA's settings: what each does to accuracy on unseen domains."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
+from scipy.stats import studentized_range
 
-from meada.evaluation.statistics import Summary, summarise
+from meada.evaluation.statistics import LEVEL, Summary, summarise
 from meada.recipe import Recipe
 from meada.reports.digits import COLUMNS, TITLES, score_of, summary
 from meada.reports.pictures import COLOURS
@@ -68,14 +70,36 @@ def reach(values: Mapping[Value, Sequence[Run]]) -> float:
     return max(means) - min(means)
 
 
+def between_seeds(runs: Sequence[Run]) -> tuple[float, int] | None:
+    """Standard deviation of equal settings with other seeds, pooled, and its degrees of freedom."""
+    equal: dict[tuple[str, Value] | None, list[Run]] = {}
+    for run in runs:
+        equal.setdefault(place(run), []).append(run)
+    told = [accuracy(group) for group in equal.values() if len(group) > 1]
+    freedom = sum(s.n - 1 for s in told)
+    if not freedom:
+        return None
+    return math.sqrt(sum((s.n - 1) * (s.std or 0.0) ** 2 for s in told) / freedom), freedom
+
+
+def by_chance(values: Mapping[Value, Sequence[Run]], deviation: float, freedom: int) -> float:
+    """The reach that as many values would not exceed in 95 of 100 studies if none mattered.
+
+    Tukey's studentised range; for groups of unequal size, the harmonic mean of the sizes.
+    """
+    sizes = [len(runs) for runs in values.values() if runs]
+    each = len(sizes) / sum(1 / n for n in sizes)
+    return float(studentized_range.ppf(LEVEL, len(sizes), freedom)) * deviation / math.sqrt(each)
+
+
 def section(runs: Sequence[Run]) -> list[str]:
     """A line a value, settings with the widest reach first."""
     groups = grouped(runs)
     erm = groups.pop("erm")[""]
     whole = {k: v for k, v in groups.items() if sum(map(bool, v.values())) > 1}
     order = sorted(whole, key=lambda setting: -reach(whole[setting]))
-    ranks = [f"{NAMES[k]} ({reach(whole[k]):.1f} points between its best and worst value)"
-             for k in order]  # fmt: skip
+    spread_of = between_seeds(runs)
+    ranks = [f"{NAMES[k]} ({told_reach(whole[k], spread_of)})" for k in order]
     table = head("setting", "value", *(TITLES[d] for d in COLUMNS), "minutes", "n")
     if erm:
         table.append(_row("(ERM)", "", erm))
@@ -95,13 +119,32 @@ def section(runs: Sequence[Run]) -> list[str]:
         "short are below Table 1's; what counts is how far a setting moves them, beside the "
         "spread over seeds.",
         "",
-        "In the order in which to touch them: " + "; ".join(ranks) + ".",
+        "In the order in which to touch them, with the points between a setting's best and worst "
+        "value: " + "; ".join(ranks) + ". " + told_noise(spread_of),
         "",
         *table,
         *(["", f"Without a finished run: {', '.join(missing)}."] if missing else []),
         "",
         *pictures,
     ]
+
+
+def told_reach(values: Values, spread_of: tuple[float, int] | None) -> str:
+    told = f"{reach(values):.1f} points"
+    if spread_of is None:
+        return told
+    chance = by_chance(values, *spread_of)
+    return f"{told}, {'beyond' if reach(values) > chance else 'within'} the {chance:.1f} of chance"
+
+
+def told_noise(spread_of: tuple[float, int] | None) -> str:
+    if spread_of is None:
+        return "One seed each: how much of that is chance is not known."
+    return (
+        f"Equal settings with other seeds have a standard deviation of {spread_of[0]:.1f} points "
+        f"({spread_of[1]} degrees of freedom). *Chance*: the reach that as many values have in 19 "
+        "of 20 such studies at most if none of them matters (Tukey's studentised range)."
+    )
 
 
 def _row(setting: str, value: str, runs: Sequence[Run]) -> str:
