@@ -14,6 +14,7 @@ from torch.testing import assert_close
 
 from meada.errors import MeadaError
 from meada.evaluation import evaluate
+from meada.evaluation.score import predict
 from meada.maximise import perturb
 from meada.networks import NETWORKS, to_bayesian
 from meada.networks.bayesian import divergence
@@ -221,6 +222,25 @@ def test_a_prediction_is_the_same_each_time_and_in_any_batch():
     other = to_bayesian(small(), rho=-1.0, seed=1).eval()
     other.load_state_dict(net.state_dict())
     assert not torch.allclose(other(x), whole)
+
+
+def test_the_batches_of_an_evaluation_share_their_draws_and_the_next_one_draws_anew(monkeypatch):
+    net, x = to_bayesian(small(), rho=-1.0, samples=3).eval(), torch.rand(6, 3, 4, 4)
+    one_by_one = torch.cat([net(one) for one in x.split(1)])
+    drawn, weight = [], Draw.weight
+
+    def counted(self, place, mu, rho):
+        drawn.append(place) if place not in self._held else None
+        return weight(self, place, mu, rho)
+
+    monkeypatch.setattr(Draw, "weight", counted)
+    assert torch.equal(predict(net, x, batch_size=1), one_by_one)
+    tensors = sum(name.endswith("_mu") for name, _ in net.named_parameters())
+    assert len(drawn) == 3 * tensors  # not once for each of the six batches
+    with torch.no_grad():
+        next(net.parameters()).add_(1.0)  # a step of training later
+    assert torch.equal(predict(net, x, batch_size=1), torch.cat([net(one) for one in x.split(1)]))
+    assert net.kept is None
 
 
 def test_the_posteriors_mean_is_the_given_network():

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from meada.distributed import World
 from meada.errors import MeadaError
 from meada.evaluation.calibration import brier, expected_calibration_error, negative_log_likelihood
+from meada.networks.bayesian import predicting
 from meada.networks.classifier import bare
 from meada.networks.rest import at_rest
 from meada.pool import as_float
@@ -28,7 +29,7 @@ def predict(
         return _shared_out(net, images, batch_size, world)
     net = bare(net)
     device = next((p.device for p in net.parameters()), torch.device("cpu"))
-    with at_rest(net), torch.inference_mode():
+    with at_rest(net), predicting(net), torch.inference_mode():
         pieces = [net(as_float(x).to(device)).cpu() for x in images.split(batch_size)]
     return torch.cat(pieces)
 

@@ -6,6 +6,8 @@ phase needs, and log q(theta_j) - log p(theta_j) is that of the weights which ma
 """
 
 import math
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from typing import Any, Literal
 
@@ -15,6 +17,7 @@ from torch import Tensor, nn
 from meada.errors import MeadaError
 from meada.networks.draw import Draw, Random, holding, put_before
 from meada.networks.prior import Prior, ScaleMixture
+from meada.networks.rest import held_over
 from meada.networks.variational import LAYERS, Variational, make_variational, refuse
 from meada.types import Logits, Scalar
 
@@ -34,15 +37,22 @@ class Bayesian(Random):
     predict: Prediction
     seed: int
     training: bool  # the network's own
+    kept: dict[int, Draw] | None = None  # a prediction's draws, while nothing changes the weights
 
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:
         if self.draw is not None or (not self.training and self.predict == "posterior_mean"):
             return super().forward(*args, **kwargs)  # type: ignore[misc]
         if self.training:
             return self._under(Draw(int(torch.randint(2**62, ())), lean=True), *args, **kwargs)
-        draws = (Draw(self.seed, "predict", s, lean=True) for s in range(self.samples))
-        each = [self._under(draw, *args, **kwargs).log_softmax(-1) for draw in draws]
+        each = [
+            self._under(self._prediction(s), *args, **kwargs).log_softmax(-1)
+            for s in range(self.samples)
+        ]
         return torch.stack(each).logsumexp(0) - math.log(self.samples)
+
+    def _prediction(self, s: int) -> Draw:
+        draw = Draw(self.seed, "predict", s, lean=True)
+        return draw if self.kept is None else self.kept.setdefault(s, draw)
 
     def _under(self, draw: Draw, *args: Any, **kwargs: Any) -> Logits:
         assert isinstance(self, nn.Module)
@@ -93,6 +103,19 @@ def to_bayesian(
     net.prior, net.samples = prior or ScaleMixture(), samples
     net.predict, net.seed = predict, seed
     return net
+
+
+@contextmanager
+def predicting(net: nn.Module) -> Iterator[None]:
+    """Predictions inside share their draws: a batch need not draw all the weights again.
+
+    For as long as the weights stand still; the predictions are the same to the bit.
+    """
+    with ExitStack() as stack:
+        for module in net.modules():
+            if isinstance(module, Bayesian):
+                stack.enter_context(held_over([module], "kept", {}))
+        yield
 
 
 def divergence(net: nn.Module, draw: Draw) -> Scalar:
