@@ -1,0 +1,153 @@
+"""How many pixel values of the corruptions without chance equal the published definitions'.
+
+    pip install opencv-python-headless==5.0.0.93 scikit-image==0.26.0
+    MEADA_DATA=DATA python benchmarks/corruptions_closeness.py --json FILE
+
+The definitions are carried out image by image by the libraries that they were published with, on
+test images of CIFAR-10 (32x32 constants) and photographs of PACS (224x224 constants).
+"""
+
+import argparse
+import json
+from collections.abc import Callable
+from io import BytesIO
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import skimage
+from PIL import Image
+from scipy.ndimage import zoom
+from skimage.color import hsv2rgb, rgb2hsv
+from skimage.filters import gaussian
+
+from meada.corruptions import CIFAR, IMAGENET, SEVERITIES, corrupt
+from meada.datasets.cifar import CIFAR10, read_test
+from meada.datasets.pacs import pacs
+
+Array = np.ndarray  # an image (H, W, 3): of 0 to 255 as given, of 0 to 1 as floats
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--images", type=int, default=100)
+    options.add_argument("--json", type=Path, help="where to write the figures")
+    chosen = options.parse_args()
+    n = chosen.images
+    sets = {
+        "cifar10": (read_test(CIFAR10).images[:n].numpy(), CIFAR),
+        "pacs photo": (pacs(sources=["photo"], per_domain=n).train.images[:n].numpy(), IMAGENET),
+    }
+    record = {
+        "opencv": cv2.__version__,
+        "scikit-image": skimage.__version__,
+        "images": {name: len(images) for name, (images, _) in sets.items()},
+        "corruptions": {
+            corruption: {name: compared(corruption, *of) for name, of in sets.items()}
+            for corruption in PUBLISHED
+        },
+    }
+    print(json.dumps(record, indent=2))
+    if chosen.json:
+        chosen.json.write_text(json.dumps(record, indent=2) + "\n")
+
+
+def compared(name: str, images: Array, constants: Any) -> dict[str, Any]:
+    """By severity: how many of 100 values are equal to the bit; and the largest difference."""
+    equal, largest = [], 0
+    for severity, numbers in zip(SEVERITIES, constants[name], strict=True):
+        theirs = np.stack([once(name, image.transpose(1, 2, 0), numbers) for image in images])
+        ours = np.asarray(corrupt(images, name, severity)).transpose(0, 2, 3, 1)
+        difference = np.abs(ours.astype(int) - theirs)
+        equal.append(round(100 * float((difference == 0).mean()), 2))
+        largest = max(largest, int(difference.max()))
+    return {"equal": equal, "largest difference": largest}
+
+
+def once(name: str, image: Array, numbers: tuple[float, ...]) -> Array:
+    """One image through its published definition; floats are truncated to levels, as published."""
+    return np.uint8(PUBLISHED[name](np.ascontiguousarray(image), *numbers))
+
+
+def levels(x: Array) -> Array:
+    return np.clip(x, 0, 1) * 255
+
+
+def defocus_blur(image: Array, radius: float, alias: float) -> Array:
+    reach, size = (np.arange(-8, 9), 3) if radius <= 8 else (np.arange(-radius, radius + 1), 5)
+    across, down = np.meshgrid(reach, reach)
+    disk = np.array(across**2 + down**2 <= radius**2, dtype=np.float32)
+    kernel = cv2.GaussianBlur(disk / disk.sum(), ksize=(size, size), sigmaX=alias)
+    x = image / 255.0
+    return levels(np.stack([cv2.filter2D(x[..., c], -1, kernel) for c in range(3)], axis=-1))
+
+
+def zoom_blur(image: Array, stop: float, step: float) -> Array:
+    x = (image / 255.0).astype(np.float32)
+    factors = np.arange(1, stop, step)
+    total = np.zeros_like(x)
+    for factor in factors:
+        total += zoomed(x, factor)
+    return levels((x + total) / (len(factors) + 1))
+
+
+def zoomed(x: Array, factor: float) -> Array:
+    side = x.shape[0]
+    kept = ceil(side / factor)
+    top = (side - kept) // 2
+    large = zoom(x[top : top + kept, top : top + kept], (factor, factor, 1), order=1)
+    trim = (large.shape[0] - side) // 2
+    return large[trim : trim + side, trim : trim + side]
+
+
+def gaussian_blur(image: Array, sigma: float) -> Array:
+    return levels(gaussian(image / 255.0, sigma=sigma, channel_axis=-1))
+
+
+def brightness(image: Array, more: float) -> Array:
+    x = rgb2hsv(image / 255.0)
+    x[..., 2] = np.clip(x[..., 2] + more, 0, 1)
+    return levels(hsv2rgb(x))
+
+
+def saturate(image: Array, times: float, more: float) -> Array:
+    x = rgb2hsv(image / 255.0)
+    x[..., 1] = np.clip(x[..., 1] * times + more, 0, 1)
+    return levels(hsv2rgb(x))
+
+
+def contrast(image: Array, share: float) -> Array:
+    x = image / 255.0
+    means = np.mean(x, axis=(0, 1), keepdims=True)
+    return levels((x - means) * share + means)
+
+
+def pixelate(image: Array, share: float) -> Array:
+    side = image.shape[0]
+    few = (int(side * share), int(side * share))
+    small = Image.fromarray(image).resize(few, Image.Resampling.BOX)
+    return np.asarray(small.resize((side, side), Image.Resampling.BOX))
+
+
+def jpeg_compression(image: Array, quality: float) -> Array:
+    file = BytesIO()
+    Image.fromarray(image).save(file, "JPEG", quality=int(quality))
+    return np.asarray(Image.open(file))
+
+
+PUBLISHED: dict[str, Callable[..., Array]] = {
+    "pixelate": pixelate,
+    "jpeg_compression": jpeg_compression,
+    "contrast": contrast,
+    "defocus_blur": defocus_blur,
+    "zoom_blur": zoom_blur,
+    "gaussian_blur": gaussian_blur,
+    "brightness": brightness,
+    "saturate": saturate,
+}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""The accuracies in README.md, worked out from the records without the package's help."""
+
+import json
+import tomllib
+from pathlib import Path
+from statistics import mean, stdev
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = " ".join((ROOT / "README.md").read_text().split())
+
+
+def records(pattern):
+    paths = sorted((ROOT / "results").glob(f"{pattern}/record.json"))
+    assert paths, f"no record matches results/{pattern}"
+    return [
+        json.loads(path.read_text())
+        | {"settings": tomllib.loads((path.parent / "recipe.toml").read_text())}
+        for path in paths
+    ]
+
+
+def over_targets(record, rule, score="accuracy"):
+    return mean(scores[score] for scores in record["results"][rule].values())
+
+
+def told(values, digits):
+    spread = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{mean(values):.{digits}f}{spread}"
+
+
+@pytest.mark.parametrize(
+    ("title", "name", "paper"),
+    [
+        ("ERM", "erm", "55.9"),
+        ("PAR", "par", "59.1"),
+        ("ADA", "ada", "58.3"),
+        ("ME-ADA", "meada", "61.7"),
+        ("ME-ADA on a Bayesian network", "meada-bnn", "62.3"),
+        ("noise as large as ME-ADA's", "noise", "-"),
+    ],
+)
+def test_the_table_of_digits(title, name, paper):
+    runs = [record for record in records(f"digits/digits-{name}-seed*") if as_shipped(record)]
+    accuracy = {rule: [over_targets(r, rule) for r in runs] for rule in ("oracle", "last")}
+    ece, nll = (mean(over_targets(r, "last", score) for r in runs) for score in ("ece", "nll"))
+    cells = [title, len(runs), told(accuracy["oracle"], 1), paper, told(accuracy["last"], 1)]
+    row = " | ".join(map(str, [*cells, f"{ece:.3f}", f"{nll:.2f}"]))
+    assert f"| {row} |" in README
+
+
+def as_shipped(record):
+    """Neither another K nor another way of looking at the targets."""
+    settings = record["settings"]
+    return settings["plan"]["rounds"] == 3 and settings["evaluation"]["subset"] == 600
+
+
+def test_the_quickstart():
+    for title, name in [("ERM", "erm"), ("ME-ADA", "meada")]:
+        runs = records(f"quickstart/quickstart-{name}-seed?")
+        assert len(runs) == 5
+        listed = ", ".join(f"{over_targets(record, 'last'):.1f}" for record in runs)
+        assert f"{title} {listed}" in README
+
+
+def test_pacs():
+    for record in records("pacs/pacs-*-sketch-small-seed0"):
+        title = {"epi-fcr": "Epi-FCR", "meada": "ME-ADA", "metareg": "MetaReg", "fusion": "Fusion"}
+        name = title.get(record["method"], record["method"].upper())
+        assert f"{name} {over_targets(record, 'source_val'):.1f}" in README
+
+
+def test_cifar():
+    runs = {r["recipe"].split("/")[1]: r for r in records("cifar10c-small/*")}
+    corrupted = {name: f"{over_targets(record, 'last'):.1f}" for name, record in runs.items()}
+    clean = {name: f"{record['clean']['last']['accuracy']:.1f}" for name, record in runs.items()}
+    titles = {"erm": "ERM", "mixup": "Mixup", "ada": "ADA", "meada": "ME-ADA", "augmix": "AugMix"}
+    assert ", ".join(f"{title} {corrupted[name]}" for name, title in titles.items()) in README
+    assert f"(600 steps) {corrupted['erm-epochs']}" in README
+    listed = ", ".join(clean[name] for name in titles)
+    assert f"On clean images: {listed}; {clean['erm-epochs']}" in README
