@@ -1,12 +1,10 @@
 """Turns are taken, preparation is free, ratios are between neighbours."""
 
-from meada.bench import measure
 from meada.bench.measure import Spread, interleave, scaled, speedup, work
 
 
-def test_sides_take_turns_and_only_their_work_is_timed(monkeypatch):
+def test_sides_take_turns_and_only_their_work_is_timed():
     now, heard = [0.0], []
-    monkeypatch.setattr(measure.time, "perf_counter", lambda: now[0])
 
     def side(name, preparing, working):
         def prepare():
@@ -21,7 +19,7 @@ def test_sides_take_turns_and_only_their_work_is_timed(monkeypatch):
 
     told = []
     sides = {"a": side("a", 100.0, 1.0), "b": side("b", 50.0, 2.0)}
-    times = interleave(sides, 3, lambda done, total: told.append((done, total)))
+    times = interleave(sides, 3, lambda *at: told.append(at), clock=lambda: now[0])
     assert heard == ["a", "b"] * 3
     assert times == {"a": [1.0] * 3, "b": [2.0] * 3}
     assert told == [(1, 3), (2, 3), (3, 3)]

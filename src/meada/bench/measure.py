@@ -44,15 +44,20 @@ class Result:
         return asdict(self)
 
 
-def interleave(sides: Mapping[str, Side], rounds: int, tell: Tell = lambda d, n: None) -> Times:
+def interleave(
+    sides: Mapping[str, Side],
+    rounds: int,
+    tell: Tell = lambda d, n: None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Times:
     """Seconds of every side's work, ``rounds`` times in turn."""
     times: Times = {name: [] for name in sides}
     for number in range(rounds):
         for name, side in sides.items():
             work = side()
-            began = time.perf_counter()
+            began = clock()
             work()
-            times[name].append(time.perf_counter() - began)
+            times[name].append(clock() - began)
         tell(number + 1, rounds)
     return times
 
