@@ -3,23 +3,21 @@
     pip install opencv-python-headless==5.0.0.93 scikit-image==0.26.0
     MEADA_DATA=DATA python benchmarks/corruptions_closeness.py --json FILE
 
-The definitions are carried out image by image by the libraries that they were published with, on
-test images of CIFAR-10 (32x32 constants) and photographs of PACS (224x224 constants).
+The definitions are carried out image by image by the libraries that they were published with (four
+need no others than `per_image_corruptions.py` has), on test images of CIFAR-10 (32x32 constants)
+and photographs of PACS (224x224 constants).
 """
 
 import argparse
 import json
 from collections.abc import Callable
-from io import BytesIO
-from math import ceil
 from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
+import per_image_corruptions as per_image
 import skimage
-from PIL import Image
-from scipy.ndimage import zoom
 from skimage.color import hsv2rgb, rgb2hsv
 from skimage.filters import gaussian
 
@@ -84,24 +82,6 @@ def defocus_blur(image: Array, radius: float, alias: float) -> Array:
     return levels(np.stack([cv2.filter2D(x[..., c], -1, kernel) for c in range(3)], axis=-1))
 
 
-def zoom_blur(image: Array, stop: float, step: float) -> Array:
-    x = (image / 255.0).astype(np.float32)
-    factors = np.arange(1, stop, step)
-    total = np.zeros_like(x)
-    for factor in factors:
-        total += zoomed(x, factor)
-    return levels((x + total) / (len(factors) + 1))
-
-
-def zoomed(x: Array, factor: float) -> Array:
-    side = x.shape[0]
-    kept = ceil(side / factor)
-    top = (side - kept) // 2
-    large = zoom(x[top : top + kept, top : top + kept], (factor, factor, 1), order=1)
-    trim = (large.shape[0] - side) // 2
-    return large[trim : trim + side, trim : trim + side]
-
-
 def gaussian_blur(image: Array, sigma: float) -> Array:
     return levels(gaussian(image / 255.0, sigma=sigma, channel_axis=-1))
 
@@ -118,31 +98,12 @@ def saturate(image: Array, times: float, more: float) -> Array:
     return levels(hsv2rgb(x))
 
 
-def contrast(image: Array, share: float) -> Array:
-    x = image / 255.0
-    means = np.mean(x, axis=(0, 1), keepdims=True)
-    return levels((x - means) * share + means)
-
-
-def pixelate(image: Array, share: float) -> Array:
-    side = image.shape[0]
-    few = (int(side * share), int(side * share))
-    small = Image.fromarray(image).resize(few, Image.Resampling.BOX)
-    return np.asarray(small.resize((side, side), Image.Resampling.BOX))
-
-
-def jpeg_compression(image: Array, quality: float) -> Array:
-    file = BytesIO()
-    Image.fromarray(image).save(file, "JPEG", quality=int(quality))
-    return np.asarray(Image.open(file))
-
-
 PUBLISHED: dict[str, Callable[..., Array]] = {
-    "pixelate": pixelate,
-    "jpeg_compression": jpeg_compression,
-    "contrast": contrast,
+    "pixelate": per_image.pixelate,
+    "jpeg_compression": per_image.jpeg_compression,
+    "contrast": per_image.contrast,
     "defocus_blur": defocus_blur,
-    "zoom_blur": zoom_blur,
+    "zoom_blur": per_image.zoom_blur,
     "gaussian_blur": gaussian_blur,
     "brightness": brightness,
     "saturate": saturate,
