@@ -2,6 +2,7 @@
 
 import json
 from math import sqrt
+from statistics import mean, stdev
 
 import pytest
 from scipy.special import stdtrit
@@ -9,7 +10,6 @@ from scipy.special import stdtrit
 from meada.recipe import load_recipe, to_toml
 from meada.reports.runs import find_runs
 from meada.reports.sensitivity import (
-    between_seeds,
     by_chance,
     grouped,
     of_study,
@@ -17,6 +17,7 @@ from meada.reports.sensitivity import (
     place,
     reach,
     section,
+    within_seeds,
 )
 from meada.reproduce.sets import STUDY, short
 
@@ -69,30 +70,40 @@ def test_the_centre_is_a_value_of_every_setting(runs):
     assert [*groups["beta"]] == [0.0, 10.0, 100.0]
     assert all(len(groups[k][STUDY[k][0]]) == 2 for k in STUDY)
     assert reach(groups["beta"]) == pytest.approx(53 - 48)
-    assert reach(groups["grow"]) == pytest.approx(51 - 41)
+    assert reach(groups["grow"]) == pytest.approx(50 - 41)  # the centre's second seed is left out
 
 
 def test_the_widest_reach_comes_first_and_gaps_are_told(runs):
     text = "\n".join(section(runs))
-    assert text.index("growth rule (10.0 points, within") < text.index("beta (5.0 points, within")
-    assert "a standard deviation of 1.4 points (1 degrees of freedom)" in text  # 50 and 52
+    assert text.index("growth rule (9.0 points)") < text.index("beta (5.0 points)")
+    assert "too few settings have two seeds" in text
     assert "| beta | 10 (paper) | 51.00 ± 1.41 |" in text and "| (ERM) |  | 40.00 |" in text
     assert "gamma (" not in text  # one value alone has no reach
     assert "Without a finished run: beta = 1.0, gamma = 0.0" in text
 
 
-def test_what_chance_does_is_worked_out_for_two_values(runs, make):
-    """Of two means the studentised range is sqrt(2) times Student's t; two runs each."""
+def test_what_chance_does_is_a_paired_t_test_for_two_values(runs, make):
+    """Of two means the studentised range is sqrt(2) times Student's t of the paired differences."""
     more = [*runs, make(short("meada", ["method.grow=source"], 1).recipe, 45.0)]
-    grow, (deviation, freedom) = grouped(more)["grow"], between_seeds(more)
-    assert freedom == 2 and deviation == pytest.approx(sqrt((2 + 8) / 2))  # 50, 52; 41, 45
-    want = stdtrit(2, 0.975) * deviation * sqrt(1 / 2 + 1 / 2)
+    grow, (deviation, freedom) = grouped(more)["grow"], within_seeds(more)
+    paired = [50.0 - 41.0, 52.0 - 45.0]
+    assert reach(grow) == pytest.approx(mean(paired))
+    assert freedom == 1 and deviation == pytest.approx(stdev(paired) / sqrt(2))
+    want = stdtrit(1, 0.975) * stdev(paired) / sqrt(2)
     assert by_chance(grow, deviation, freedom) == pytest.approx(want, rel=1e-3)
+    text = "\n".join(section(more))
+    assert f"growth rule (8.0 points, within the {want:.1f} of chance)" in text
+    assert "a standard deviation of 1.0 points (1 degrees of freedom)" in text
 
 
-def test_one_seed_each_says_so(runs):
-    text = "\n".join(section([run for run in runs if run.seed == 0]))
-    assert "how much of that is chance is not known" in text and "of chance)" not in text
+def test_a_seed_that_lifts_all_alike_is_no_noise(make):
+    lifted = [
+        make(short("meada", change, seed).recipe, 40.0 + 7.0 * seed + 2.0 * len(change))
+        for change in ([], ["method.beta=100.0"], ["method.grow=source"])
+        for seed in (0, 1)
+    ]
+    deviation, freedom = within_seeds(lifted)
+    assert freedom == 2 and deviation == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_picture_for_each_setting_that_was_varied(runs):

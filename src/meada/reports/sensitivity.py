@@ -1,9 +1,11 @@
 """The study of ME-ADA's settings: what each does to accuracy on unseen domains."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
+import numpy as np
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 from scipy.stats import studentized_range
 
 from meada.evaluation.statistics import LEVEL, Summary, summarise
@@ -64,32 +66,51 @@ def accuracy(runs: Sequence[Run], rule: str = "last") -> Summary:
     return summary(runs, rule, "mean")
 
 
+def common(values: Mapping[Value, Sequence[Run]]) -> Values:
+    """Of each value that was run, the runs with the seeds that all of them have.
+
+    Runs with one seed begin with the same weights and see the same batches; a value with a lucky
+    seed more would look better than it is.
+    """
+    there = {value: runs for value, runs in values.items() if runs}
+    seeds = set.intersection(*({run.seed for run in runs} for runs in there.values()))
+    return {value: [run for run in runs if run.seed in seeds] for value, runs in there.items()}
+
+
 def reach(values: Mapping[Value, Sequence[Run]]) -> float:
-    """How far the means over seeds lie apart."""
-    means = [accuracy(runs).mean for runs in values.values() if runs]
+    """How far the means over the same seeds lie apart."""
+    means = [accuracy(runs).mean for runs in common(values).values()]
     return max(means) - min(means)
 
 
-def between_seeds(runs: Sequence[Run]) -> tuple[float, int] | None:
-    """Standard deviation of equal settings with other seeds, pooled, and its degrees of freedom."""
-    equal: dict[tuple[str, Value] | None, list[Run]] = {}
-    for run in runs:
-        equal.setdefault(place(run), []).append(run)
-    told = [accuracy(group) for group in equal.values() if len(group) > 1]
-    freedom = sum(s.n - 1 for s in told)
+def within_seeds(runs: Sequence[Run]) -> tuple[float, int] | None:
+    """Standard deviation of what neither seed nor setting explains, and its degrees of freedom.
+
+    Accuracy is taken as a sum of an effect of the settings and one of the seed, by least squares.
+    """
+    settings, seeds = [place(run) for run in runs], [run.seed for run in runs]
+    design = np.hstack([_indicators(settings), _indicators(seeds)])
+    scores = np.array([score_of(run, "last", "mean") for run in runs])
+    effects, _, rank, _ = np.linalg.lstsq(design, scores, rcond=None)
+    freedom = len(runs) - int(rank)
     if not freedom:
         return None
-    return math.sqrt(sum((s.n - 1) * (s.std or 0.0) ** 2 for s in told) / freedom), freedom
+    return float(np.linalg.norm(scores - design @ effects)) / math.sqrt(freedom), freedom
+
+
+def _indicators(labels: Sequence[Hashable]) -> NDArray[np.float64]:
+    """A row a label, a column each different one."""
+    return np.array([[float(label == one) for one in dict.fromkeys(labels)] for label in labels])
 
 
 def by_chance(values: Mapping[Value, Sequence[Run]], deviation: float, freedom: int) -> float:
     """The reach that as many values would not exceed in 95 of 100 studies if none mattered.
 
-    Tukey's studentised range; for groups of unequal size, the harmonic mean of the sizes.
+    Tukey's studentised range, for means over the seeds that all values have.
     """
-    sizes = [len(runs) for runs in values.values() if runs]
-    each = len(sizes) / sum(1 / n for n in sizes)
-    return float(studentized_range.ppf(LEVEL, len(sizes), freedom)) * deviation / math.sqrt(each)
+    means = common(values)
+    each = len(next(iter(means.values())))
+    return float(studentized_range.ppf(LEVEL, len(means), freedom)) * deviation / math.sqrt(each)
 
 
 def section(runs: Sequence[Run]) -> list[str]:
@@ -98,8 +119,8 @@ def section(runs: Sequence[Run]) -> list[str]:
     erm = groups.pop("erm")[""]
     whole = {k: v for k, v in groups.items() if sum(map(bool, v.values())) > 1}
     order = sorted(whole, key=lambda setting: -reach(whole[setting]))
-    spread_of = between_seeds(runs)
-    ranks = [f"{NAMES[k]} ({told_reach(whole[k], spread_of)})" for k in order]
+    left = within_seeds(runs)
+    ranks = [f"{NAMES[k]} ({told_reach(whole[k], left)})" for k in order]
     table = head("setting", "value", *(TITLES[d] for d in COLUMNS), "minutes", "n")
     if erm:
         table.append(_row("(ERM)", "", erm))
@@ -120,7 +141,7 @@ def section(runs: Sequence[Run]) -> list[str]:
         "spread over seeds.",
         "",
         "In the order in which to touch them, with the points between a setting's best and worst "
-        "value: " + "; ".join(ranks) + ". " + told_noise(spread_of),
+        "value: " + "; ".join(ranks) + ". " + told_noise(left),
         "",
         *table,
         *(["", f"Without a finished run: {', '.join(missing)}."] if missing else []),
@@ -129,21 +150,22 @@ def section(runs: Sequence[Run]) -> list[str]:
     ]
 
 
-def told_reach(values: Values, spread_of: tuple[float, int] | None) -> str:
+def told_reach(values: Values, left: tuple[float, int] | None) -> str:
     told = f"{reach(values):.1f} points"
-    if spread_of is None:
+    if left is None:
         return told
-    chance = by_chance(values, *spread_of)
+    chance = by_chance(values, *left)
     return f"{told}, {'beyond' if reach(values) > chance else 'within'} the {chance:.1f} of chance"
 
 
-def told_noise(spread_of: tuple[float, int] | None) -> str:
-    if spread_of is None:
-        return "One seed each: how much of that is chance is not known."
+def told_noise(left: tuple[float, int] | None) -> str:
+    if left is None:
+        return "How much of that is chance is not known: too few settings have two seeds."
     return (
-        f"Equal settings with other seeds have a standard deviation of {spread_of[0]:.1f} points "
-        f"({spread_of[1]} degrees of freedom). *Chance*: the reach that as many values have in 19 "
-        "of 20 such studies at most if none of them matters (Tukey's studentised range)."
+        "Values are compared at the seeds that all of a setting's values have. What neither seed "
+        f"nor setting explains has a standard deviation of {left[0]:.1f} points ({left[1]} degrees "
+        "of freedom). *Chance*: the reach that as many values have in 19 of 20 such studies at "
+        "most if none of them matters (Tukey's studentised range)."
     )
 
 
