@@ -187,14 +187,17 @@ def pictures(runs: Sequence[Run]) -> dict[str, Figure]:
 
 
 def picture(setting: str, values: Values, erm: Sequence[Run]) -> Figure:
-    """Each run a point, the mean a line; values evenly spaced, as they span orders of magnitude."""
+    """Each run a point, the mean over the seeds that all values have a line.
+
+    Values are evenly spaced, as they span orders of magnitude.
+    """
     there = {value: runs for value, runs in values.items() if runs}
     figure = Figure(figsize=(4, 2.6))
     axes = figure.add_subplot()
     for where, runs in enumerate(there.values()):
         points = [score_of(run, "last", "mean") for run in runs]
         axes.plot([where] * len(points), points, "o", color=COLOURS["meada"], markersize=4)
-    means = [accuracy(runs).mean for runs in there.values()]
+    means = [accuracy(runs).mean for runs in common(there).values()]
     style = "none" if isinstance(next(iter(there)), str) else "-"  # names have no order
     axes.plot(range(len(means)), means, "_", linestyle=style, color=COLOURS["meada"], markersize=16)
     if erm:
