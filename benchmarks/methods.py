@@ -10,7 +10,6 @@ that grow the pool are `meada bench`'s.
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from memory import peak_mb
 
 from meada.algorithm import begin
 from meada.bench.measure import Side, Spread, interleave, speedup, work
@@ -91,7 +91,7 @@ def times(case: str, rounds: int) -> dict[str, Any]:
 
 def memory(case: str) -> dict[str, Any]:
     interleave({case: steps(case)}, 2)
-    return {"peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+    return {"peak_mb": peak_mb()}
 
 
 def steps(case: str) -> Side:

@@ -113,3 +113,9 @@ def test_a_picture_for_each_setting_that_was_varied(runs):
     assert ticks == ["0", "10\n(paper)", "100"]
     line = drawn["beta"].axes[0].lines[-2]  # before ERM's
     assert [*line.get_ydata()] == [48.0, 50.0, 53.0]  # seed 0, which all three have
+
+
+def test_values_without_a_common_seed_are_not_compared(runs, make):
+    elsewhere = make(short("meada", ["method.steps=5"], 7).recipe, 45.0)
+    assert "T_max (steps) (" not in "\n".join(section([*runs, elsewhere]))
+    assert [*pictures([*runs, elsewhere])] == ["beta", "grow"]

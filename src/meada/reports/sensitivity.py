@@ -77,6 +77,11 @@ def common(values: Mapping[Value, Sequence[Run]]) -> Values:
     return {value: [run for run in runs if run.seed in seeds] for value, runs in there.items()}
 
 
+def comparable(values: Mapping[Value, Sequence[Run]]) -> bool:
+    """Whether two values or more were run, with a seed that all of them have."""
+    return sum(map(bool, values.values())) > 1 and all(common(values).values())
+
+
 def reach(values: Mapping[Value, Sequence[Run]]) -> float:
     """How far the means over the same seeds lie apart."""
     means = [accuracy(runs).mean for runs in common(values).values()]
@@ -117,7 +122,7 @@ def section(runs: Sequence[Run]) -> list[str]:
     """A line a value, settings with the widest reach first."""
     groups = grouped(runs)
     erm = groups.pop("erm")[""]
-    whole = {k: v for k, v in groups.items() if sum(map(bool, v.values())) > 1}
+    whole = {k: v for k, v in groups.items() if comparable(v)}
     order = sorted(whole, key=lambda setting: -reach(whole[setting]))
     left = within_seeds(runs)
     ranks = [f"{NAMES[k]} ({told_reach(whole[k], left)})" for k in order]
@@ -176,13 +181,13 @@ def _row(setting: str, value: str, runs: Sequence[Run]) -> str:
 
 
 def pictures(runs: Sequence[Run]) -> dict[str, Figure]:
-    """One figure a setting that has two values or more."""
+    """One figure a setting whose values can be compared."""
     groups = grouped(runs)
     erm = groups.pop("erm")[""]
     return {
         setting: picture(setting, values, erm)
         for setting, values in groups.items()
-        if sum(map(bool, values.values())) > 1
+        if comparable(values)
     }
 
 
