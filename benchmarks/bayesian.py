@@ -24,15 +24,15 @@ from meada.algorithm import Plan, begin, train
 from meada.bench.measure import interleave, speedup, work
 from meada.datasets import DATASETS
 from meada.entropy import entropy_of_mean, expected_entropy
-from meada.environment import environment
 from meada.evaluation import evaluate
 from meada.files import write_json
+from meada.machine.environment import environment
 from meada.maximise import perturb
 from meada.methods import METHODS
 from meada.methods.method import Context
-from meada.networks.drawing import drawing
+from meada.methods.parts.descent import Descent
 from meada.networks.lenet import lenet
-from meada.optimise import Descent
+from meada.networks.posterior import drawing
 from meada.pool import Pool, as_float
 from meada.types import Batch
 
@@ -185,10 +185,7 @@ def judged(net: nn.Module, x0: Tensor, x: Tensor, y: Tensor) -> dict[str, float]
 
 
 def _rounded(scores: dict[str, dict[str, Any]]) -> dict[str, dict[str, float]]:
-    return {
-        domain: {m: round(float(one[m]), 3) for m in ("accuracy", "nll", "ece")}
-        for domain, one in scores.items()
-    }
+    return {domain: {m: round(float(one[m]), 3) for m in ("accuracy", "nll", "ece")} for domain, one in scores.items()}
 
 
 if __name__ == "__main__":

@@ -70,9 +70,7 @@ def crops(n: int, side: int = 32, scale: int = 4) -> np.ndarray:
 
 
 def total(figures: dict[str, dict[str, float]]) -> dict[str, float]:
-    return {
-        way: sum(seconds[way] for seconds in figures.values()) for way in ("batched", "per_image")
-    }
+    return {way: sum(seconds[way] for seconds in figures.values()) for way in ("batched", "per_image")}
 
 
 def ratio(seconds: dict[str, float]) -> float:

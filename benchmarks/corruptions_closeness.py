@@ -43,8 +43,7 @@ def main() -> None:
         "scikit-image": skimage.__version__,
         "images": {name: len(images) for name, (images, _) in sets.items()},
         "corruptions": {
-            corruption: {name: compared(corruption, *of) for name, of in sets.items()}
-            for corruption in PUBLISHED
+            corruption: {name: compared(corruption, *of) for name, of in sets.items()} for corruption in PUBLISHED
         },
     }
     print(json.dumps(record, indent=2))

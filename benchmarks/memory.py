@@ -20,8 +20,8 @@ import torch
 from torch import nn
 
 from meada.bench.measure import Spread, interleave, speedup, work
-from meada.environment import environment
 from meada.files import write_json
+from meada.machine.environment import environment
 from meada.methods import METHODS
 from meada.methods.method import Context
 from meada.pool import Pool
@@ -58,9 +58,7 @@ def phase(n: int) -> dict[str, Any]:
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory(prefix="meada-memory-") as folder:
         pool = filled(n, Path(folder), memory=BUDGET)
-        net = nn.Sequential(
-            nn.Conv2d(3, 8, 5, stride=4), nn.ReLU(), nn.Flatten(), nn.Linear(392, 10)
-        )
+        net = nn.Sequential(nn.Conv2d(3, 8, 5, stride=4), nn.ReLU(), nn.Flatten(), nn.Linear(392, 10))
         method = METHODS["meada"](steps=1)
         before, began = peak_mb(), time.perf_counter()
         method.grow(net, pool, Context(pool_size=n))
@@ -115,9 +113,7 @@ def peak_mb() -> float:
 
 
 def _in_a_process(n: int) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, __file__, "--child", str(n)], check=True, stdout=subprocess.PIPE, text=True
-    )
+    done = subprocess.run([sys.executable, __file__, "--child", str(n)], check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(done.stdout)
 
 

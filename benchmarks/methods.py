@@ -22,13 +22,13 @@ from memory import peak_mb
 from meada.algorithm import begin
 from meada.bench.measure import Side, Spread, interleave, speedup, work
 from meada.bench.subjects import Subject
-from meada.environment import environment
 from meada.files import write_json
+from meada.machine.environment import environment
 from meada.methods.method import Context
 from meada.minimise import minimise
 from meada.pool import Pool
-from meada.recipe import load_recipe, method_of
-from meada.run import build_network
+from meada.runs.recipe import load_recipe, method_of
+from meada.runs.run import build_network
 
 LATE = 0.9  # of a run
 CASES: dict[str, tuple[str, float, list[str]]] = {  # method, where its run stands, changes

@@ -121,8 +121,7 @@ def elastic_transform(x: Array, alpha: float, sigma: float, affine: float) -> Ar
     source = np.stack([columns, rows, np.ones_like(rows)], -1) @ matrix
     bent = _looked_up(x, source[..., 1], source[..., 0], "mirror")
     down, right = (
-        ndimage.gaussian_filter(RNG.uniform(-1, 1, (height, width)), sigma, truncate=3) * alpha
-        for _ in range(2)
+        ndimage.gaussian_filter(RNG.uniform(-1, 1, (height, width)), sigma, truncate=3) * alpha for _ in range(2)
     )
     return np.clip(_looked_up(bent, rows + down, columns + right, "reflect"), 0, 1) * 255
 
@@ -143,9 +142,7 @@ def jpeg_compression(x: Array, quality: float) -> Array:
 def _zoomed(x: Array, factor: float) -> Array:
     kept = [ceil(side / factor) for side in x.shape[:2]]
     top, left = ((side - k) // 2 for side, k in zip(x.shape, kept, strict=False))
-    large = ndimage.zoom(
-        x[top : top + kept[0], left : left + kept[1]], (factor, factor, 1), order=1
-    )
+    large = ndimage.zoom(x[top : top + kept[0], left : left + kept[1]], (factor, factor, 1), order=1)
     top, left = ((new - old) // 2 for new, old in zip(large.shape[:2], x.shape, strict=False))
     return large[top : top + x.shape[0], left : left + x.shape[1]]
 
@@ -181,7 +178,5 @@ def _plasma(size: int, decay: float) -> Array:
 
 
 def _looked_up(x: Array, rows: Array, columns: Array, mode: str) -> Array:
-    channels = (
-        ndimage.map_coordinates(x[..., c], [rows, columns], order=1, mode=mode) for c in range(3)
-    )
+    channels = (ndimage.map_coordinates(x[..., c], [rows, columns], order=1, mode=mode) for c in range(3))
     return np.stack(list(channels), -1)

@@ -23,15 +23,15 @@ from typing import Any
 import torch
 from torch import nn
 
-from meada.distributed import World, joined
-from meada.environment import environment
 from meada.files import write_json, write_text
+from meada.machine.distributed import World, joined
+from meada.machine.environment import environment
+from meada.machine.parallel import Together
 from meada.methods.meada import meada
 from meada.methods.method import Context
+from meada.methods.parts.descent import Descent
 from meada.minimise import Training, minimise
 from meada.networks import NETWORKS
-from meada.optimise import Descent
-from meada.parallel import Together
 from meada.pool import Pool
 
 BATCH, CLASSES = 128, 10
@@ -155,9 +155,7 @@ def measured(
     sides: dict[str, dict[str, Callable[[], None]]], rounds: int, world: World
 ) -> dict[str, dict[str, list[float]]]:
     """In turn; the first round, which fills caches, is not counted."""
-    times: dict[str, dict[str, list[float]]] = {
-        phase: {how: [] for how in both} for phase, both in sides.items()
-    }
+    times: dict[str, dict[str, list[float]]] = {phase: {how: [] for how in both} for phase, both in sides.items()}
     for number in range(rounds + 1):
         for phase, both in sides.items():
             for how, work in both.items():

@@ -11,7 +11,7 @@ from meada.algorithm import Plan, Watch, begin, train
 from meada.errors import MeadaError
 from meada.methods import METHODS, Method
 from meada.methods.method import Context
-from meada.optimise import Descent
+from meada.methods.parts.descent import Descent
 from meada.pool import Pool
 
 SGD = Descent(name="sgd", lr=0.1)
@@ -74,9 +74,7 @@ def test_new_samples_are_those_of_perturb(linear_net, data):
 
 def test_rounds_come_after_each_t_min_steps(linear_net, data):
     told = []
-    watch = Watch(
-        stepped=lambda t, loss: told.append("min"), grown=lambda t, pool: told.append("max")
-    )
+    watch = Watch(stepped=lambda t, loss: told.append("min"), grown=lambda t, pool: told.append("max"))
     plan = Plan(rounds=2, min_steps=3, total_steps=8, batch_size=4)
     go(linear_net, Pool(*data), METHODS["meada"](), plan, watch=watch)
     assert told == ["min"] * 3 + ["max"] + ["min"] * 3 + ["max"] + ["min"] * 2

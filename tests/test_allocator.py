@@ -7,7 +7,7 @@ import pytest
 
 FAULTS = """
 import resource, sys
-from meada.allocator import keep_freed_memory
+from meada.machine.allocator import keep_freed_memory
 if "keep" in sys.argv and not keep_freed_memory():
     raise SystemExit(3)
 import torch

@@ -7,9 +7,9 @@ import torch
 from safetensors import safe_open
 from torch import nn
 
-from meada.checkpoint import load_checkpoint, load_weights_into, save_checkpoint, save_weights
 from meada.errors import MeadaError
 from meada.minimise import Training
+from meada.runs.checkpoint import load_checkpoint, load_weights_into, save_checkpoint, save_weights
 
 
 def training(width: int = 5) -> Training:

@@ -9,13 +9,13 @@ import torch
 from meada.corruptions import CORRUPTIONS, VALIDATION
 from meada.datasets.task import Samples, Task
 from meada.evaluation.candidates import Candidates
-from meada.evaluation.crafted import CRAFTED_SETS
 from meada.evaluation.score import by_severity, evaluate, score
-from meada.recipe import load_recipe, method_of
+from meada.evaluation.validation_shifts import CRAFTED_SETS
 from meada.reports.cifar import corruption_mean
 from meada.reports.runs import find_runs
 from meada.reports.table3 import page
-from meada.run import run
+from meada.runs.recipe import load_recipe, method_of
+from meada.runs.run import run
 
 pytestmark = pytest.mark.usefixtures("single")
 
@@ -74,9 +74,7 @@ def test_a_domain_without_severities_has_none():
 
 def test_candidates_on_cifar_are_scored_on_the_four_held_out_corruptions(monkeypatch):
     asked = []
-    monkeypatch.setitem(
-        CRAFTED_SETS, "corruptions", lambda x: asked.append(x.shape) or {"held out": x}
-    )
+    monkeypatch.setitem(CRAFTED_SETS, "corruptions", lambda x: asked.append(x.shape) or {"held out": x})
     images = torch.randint(256, (6, 3, 32, 32), dtype=torch.uint8)
     part = Samples(images, torch.zeros(6, dtype=torch.long))
     task = Task(("a", "b"), part, part, {"fog": part}, ("x",), crafted="corruptions")

@@ -7,9 +7,9 @@ import torch
 from torch import nn
 
 from meada import perturb
-from meada.device import choose, in_precision, probe_bf16
 from meada.errors import MeadaError
-from meada.networks.classifier import watching
+from meada.machine.device import choose, in_precision, probe_bf16
+from meada.networks.embedding import watching
 
 CPU = torch.device("cpu")
 
@@ -30,10 +30,10 @@ def dies(signal):
 
 
 def test_a_cpu_that_cannot_is_refused_with_a_reason(monkeypatch):
-    monkeypatch.setattr("meada.device.subprocess.run", dies(-4))
+    monkeypatch.setattr("meada.machine.device.subprocess.run", dies(-4))
     with pytest.raises(MeadaError, match="signal 4; set ONEDNN_MAX_CPU_ISA"):
         in_precision(small(), "bf16", CPU)
-    monkeypatch.setattr("meada.device.subprocess.run", dies(1))
+    monkeypatch.setattr("meada.machine.device.subprocess.run", dies(1))
     with pytest.raises(MeadaError, match="no bf16.*use fp32"):
         in_precision(small(), "bf16", CPU)
 

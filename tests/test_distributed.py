@@ -17,13 +17,13 @@ from safetensors.torch import load_file
 from tests_waiting import wait_for
 from torch import nn
 
-from meada.distributed import World, foretold
 from meada.errors import MeadaError
+from meada.machine.distributed import World, foretold
+from meada.machine.parallel import synchronised
 from meada.methods.method import Context
-from meada.parallel import synchronised
 from meada.pool import Pool
-from meada.recipe import load_recipe
-from meada.run import run
+from meada.runs.recipe import load_recipe
+from meada.runs.run import run
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 PROGRAM = Path(__file__).with_name("tests_distributed.py")
@@ -81,9 +81,7 @@ def test_two_processes_descend_like_one_whatever_the_method_brings(tmp_path):
         one, two = tmp_path / "one" / path.stem, tmp_path / "two" / path.stem
         run(load_recipe(str(path)), one)
         assert farthest(one, two) < 1e-6
-        assert [r["pool"] for r in record(two)["rounds"]] == [
-            r["pool"] for r in record(one)["rounds"]
-        ]
+        assert [r["pool"] for r in record(two)["rounds"]] == [r["pool"] for r in record(one)["rounds"]]
         assert record(two)["environment"]["processes"] == 2
         assert record(one)["environment"]["processes"] == 1
         logs = [[json.loads(s) for s in (d / "log.jsonl").open()] for d in (one, two)]

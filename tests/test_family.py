@@ -3,9 +3,9 @@
 import pytest
 
 from meada.errors import MeadaError
-from meada.family import family
-from meada.methods.compose import augmented
-from meada.recipe import load_recipe, method_name, method_of, recipe_names, resolve, to_toml
+from meada.methods.parts.compose import augmented
+from meada.runs.recipe import load_recipe, method_name, method_of, recipe_names, resolve, to_toml
+from meada.runs.recipe_families import family
 
 NETWORKS = ("allconv", "densenet", "wideresnet", "resnext")
 METHODS = ("erm", "cutout", "cutmix", "autoaugment", "mixup", "advtrain", "ada", "meada", "augmix")
@@ -74,7 +74,7 @@ def test_a_composition_is_a_recipe():
 def test_the_loss_of_a_composition_sees_the_augmented_batch(monkeypatch):
     seen = []
     watched = lambda method, augment: seen.append(method) or augmented(method, augment)
-    monkeypatch.setattr("meada.recipe.augmented", watched)
+    monkeypatch.setattr("meada.runs.recipe.augmented", watched)
     method_of(load_recipe("cifar10c/wideresnet-meada-mixup"))
     assert seen[-1].loss.keywords == {"alpha": 1.0}
 
@@ -93,7 +93,7 @@ B = { title = "second" }
 [small]
 b = { title = "last", plan = { total_steps = 4 } }
 """)
-    monkeypatch.setattr("meada.family.FAMILIES", ("_letters.toml",))
+    monkeypatch.setattr("meada.runs.recipe_families.FAMILIES", ("_letters.toml",))
     assert family(tmp_path) == {
         "b/A": {
             "note": "first then last", "plan": {"rounds": 2, "total_steps": 4},

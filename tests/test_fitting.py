@@ -67,6 +67,6 @@ def test_a_loss_that_leaves_the_numbers_is_said(linear_net, data):
 
 
 def test_the_name_stays_a_function():
-    import meada.fitting
+    import meada.algorithm
 
     assert callable(meada.fit)

@@ -24,9 +24,7 @@ def given(single):
 
 
 def glue(block: str) -> int:
-    return sum(
-        1 for line in block.splitlines() if line.strip() and "import" not in line.split()[:2]
-    )
+    return sum(1 for line in block.splitlines() if line.strip() and "import" not in line.split()[:2])
 
 
 def test_each_is_short():
@@ -37,9 +35,7 @@ def test_a_plain_loop_grows_its_pool_and_learns(given):
     before = [p.clone() for p in given["net"].parameters()]
     exec(BLOCKS[0], given)
     assert [len(block.labels) for block in given["pool"].blocks] == [12, 12, 24]
-    assert any(
-        not torch.equal(a, b) for a, b in zip(before, given["net"].parameters(), strict=True)
-    )
+    assert any(not torch.equal(a, b) for a, b in zip(before, given["net"].parameters(), strict=True))
 
 
 def test_a_lightning_callback_grows_what_is_trained_on(given, tmp_path):
@@ -62,9 +58,7 @@ def test_a_lightning_callback_grows_what_is_trained_on(given, tmp_path):
         def configure_optimizers(self):
             return torch.optim.SGD(self.parameters(), lr=0.01)
 
-    harden = given["Harden"](
-        given["images"], given["labels"], beta=1.0, gamma=0.1, step_size=0.1, steps=2
-    )
+    harden = given["Harden"](given["images"], given["labels"], beta=1.0, gamma=0.1, step_size=0.1, steps=2)
     module = Module()
     pl.Trainer(
         max_epochs=2, reload_dataloaders_every_n_epochs=1, callbacks=[harden], logger=False,
@@ -89,10 +83,7 @@ def test_hugging_faces_trainer_learns_from_harder_copies(given, tmp_path, monkey
         def forward(self, pixel_values, labels=None):
             return {"logits": self.net(pixel_values)}
 
-    rows = [
-        {"pixel_values": x, "labels": y}
-        for x, y in zip(given["images"], given["labels"], strict=True)
-    ]
+    rows = [{"pixel_values": x, "labels": y} for x, y in zip(given["images"], given["labels"], strict=True)]
     before = given["net"][1].weight.clone()
     arguments = transformers.TrainingArguments(
         output_dir=str(tmp_path), num_train_epochs=2, per_device_train_batch_size=6,

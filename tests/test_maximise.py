@@ -80,9 +80,7 @@ def test_one_step_matches_the_gradient_worked_out_by_hand(linear_net, batch):
 def test_the_second_step_feels_the_cost_worked_out_by_hand(linear_net, batch):
     """z is the flat image here, so the cost's gradient is 2 (x1 - x0)."""
     x, y = batch
-    go = lambda gamma, steps: perturb(
-        linear_net, x, y, beta=0.0, gamma=gamma, step_size=1e-3, steps=steps
-    )
+    go = lambda gamma, steps: perturb(linear_net, x, y, beta=0.0, gamma=gamma, step_size=1e-3, steps=steps)
     inside = (go(1.3, 2) > 0) & (go(1.3, 2) < 1) & (go(0.0, 2) > 0) & (go(0.0, 2) < 1)
     pull = -1e-3 * 1.3 * 2 * (go(0.0, 1) - x)
     assert_close(go(1.3, 2)[inside], (go(0.0, 2) + pull)[inside], rtol=0, atol=1e-12)
@@ -114,9 +112,7 @@ def test_a_sample_moves_alike_in_any_batch(batch, pieces):
 
 def test_blocks_are_only_a_way_to_compute(batch):
     net = Residual()
-    assert_close(
-        perturb(net, *batch, **PAPER, steps=3), perturb(net, *batch, **PAPER, steps=3, block=4)
-    )
+    assert_close(perturb(net, *batch, **PAPER, steps=3), perturb(net, *batch, **PAPER, steps=3, block=4))
 
 
 @pytest.mark.parametrize("mode", ["train", "eval", "mixed"])
@@ -232,9 +228,7 @@ def test_a_dear_enough_cost_holds_the_sample_still(linear_net, batch):
 
 def test_entropy_rises_with_beta(linear_net, batch):
     go = lambda beta: perturb(linear_net, *batch, beta=beta, gamma=0.0, step_size=1e-2, steps=20)
-    assert (
-        softmax_entropy(linear_net(go(10.0))).mean() > softmax_entropy(linear_net(go(0.0))).mean()
-    )
+    assert softmax_entropy(linear_net(go(10.0))).mean() > softmax_entropy(linear_net(go(0.0))).mean()
 
 
 def test_a_number_that_is_none_is_an_error_with_its_place(linear_net, batch):

@@ -9,9 +9,9 @@ from tests_tiny import tiny, write_recipe
 from torch.testing import assert_close
 
 from meada.errors import MeadaError
-from meada.folder import RunFolder
-from meada.recipe import load_recipe
-from meada.run import build_network, load_model, run
+from meada.runs.recipe import load_recipe
+from meada.runs.run import build_network, load_model, run
+from meada.runs.run_folder import RunFolder
 
 pytestmark = pytest.mark.usefixtures("single")
 

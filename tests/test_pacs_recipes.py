@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from meada.networks.alexnet import alexnet
-from meada.recipe import SHIPPED, load_recipe, recipe_names
+from meada.runs.recipe import SHIPPED, load_recipe, recipe_names
 from meada.units import per_sample
 
 TARGETS = ("art_painting", "cartoon", "photo", "sketch")
@@ -87,9 +87,7 @@ def test_a_scaled_form_changes_its_size_and_says_so():
 def test_official_units_on_pacs_worked_out():
     """eta = 50 / 32 * sigma**2 with ImageNet's sigma, gamma = 10 / 9216."""
     net, x = alexnet(num_classes=7), torch.rand(1, 3, 224, 224)
-    eta, gamma = per_sample(
-        "official", net, x, step_size=50.0, gamma=10.0, batch=32, embedding="avgpool"
-    )
+    eta, gamma = per_sample("official", net, x, step_size=50.0, gamma=10.0, batch=32, embedding="avgpool")
     assert_close(torch.as_tensor(eta), 1.5625 * torch.tensor([0.229, 0.224, 0.225]) ** 2)
     assert gamma == pytest.approx(10 / 9216)
 

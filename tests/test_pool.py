@@ -7,7 +7,7 @@ from torch.testing import assert_close
 
 from meada.errors import MeadaError
 from meada.pool import Pool, block_path
-from meada.storage import DiskImages
+from meada.pool.storage import DiskImages
 
 
 def source(n: int = 5) -> tuple[torch.Tensor, torch.Tensor]:

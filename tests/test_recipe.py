@@ -3,7 +3,7 @@
 import pytest
 
 from meada.errors import MeadaError
-from meada.recipe import from_toml, load_recipe, recipe_names, resolve, to_toml
+from meada.runs.recipe import from_toml, load_recipe, recipe_names, resolve, to_toml
 
 
 @pytest.mark.parametrize("name", recipe_names())

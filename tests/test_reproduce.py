@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from meada.cli.main import app
 from meada.errors import MeadaError
-from meada.recipe import load_recipe, to_toml
 from meada.reproduce import (
     Item,
     expected_seconds,
@@ -24,7 +23,8 @@ from meada.reproduce import (
     tried_seconds,
 )
 from meada.reproduce.sets import SETS, STUDY
-from meada.trial import Costs
+from meada.runs.recipe import load_recipe, to_toml
+from meada.runs.timing_probe import Costs
 
 STUB = """
 import json, os, sys
@@ -43,7 +43,7 @@ threads = int(os.environ["OMP_NUM_THREADS"])
 SET_OF_ONE = """
 import sys
 from pathlib import Path
-from meada.recipe import load_recipe
+from meada.runs.recipe import load_recipe
 from meada.reproduce import Item, reproduce
 item, out = Item(load_recipe(sys.argv[1], [], seed=0)), Path(sys.argv[2])
 sleeper = f"import os, time; open('{out}/pid', 'w').write(str(os.getpid())); time.sleep(120)"
@@ -151,16 +151,14 @@ def test_what_is_done_is_not_run_again_and_a_failure_stops_nobody(tmp_path, tiny
     assert outcome.failed == {bad.name: "the loss is not finite"} and not outcome.elsewhere
     assert all(item.done(out) for item in good) and not bad.done(out)
     said.clear()
-    again = reproduce(
-        good, out, jobs=1, say=said.append, command=stub(dict.fromkeys(out.iterdir()))
-    )
+    again = reproduce(good, out, jobs=1, say=said.append, command=stub(dict.fromkeys(out.iterdir())))
     assert not again.failed and said == ["2 runs, 2 done before, 0 to go"]
 
 
 def test_a_real_run_begins_and_a_cut_off_one_goes_on(tmp_path, tiny):
     fresh, begun = tiny(0), tiny(1)
     out, said = tmp_path / "out", []
-    from meada.folder import RunFolder
+    from meada.runs.run_folder import RunFolder
 
     RunFolder(out / begun.name).begin(begun.recipe)  # cut off before its first checkpoint
     outcome = reproduce([fresh, begun], out, jobs=2, say=said.append)
@@ -244,9 +242,7 @@ def test_a_trial_tells_hours_where_no_record_does(monkeypatch):
     told = []
     assert set(tried_seconds(pair, lambda *at: told.append(at)).values()) == {1000.0}
     assert [size for size, *_ in seen] == [32] and told == [(0, 1)]  # one trial for two seeds
-    wide, pacs = (
-        Item(load_recipe(n)) for n in ("cifar10c/wideresnet-erm", "pacs/agg-sketch-small")
-    )
+    wide, pacs = (Item(load_recipe(n)) for n in ("cifar10c/wideresnet-erm", "pacs/agg-sketch-small"))
     assert tried_seconds([wide])[wide.name] == pytest.approx(100 * 375 * 0.1 * 16)
     assert tried_seconds([pacs])[pacs.name] == pytest.approx(20.0)
     assert seen[1][0] == 8 and seen[2][1] == (3, 224, 224) and seen[2][2].max() == 2
@@ -262,9 +258,7 @@ def test_a_look_ahead_has_hours_for_every_run(tmp_path):
 @pytest.mark.parametrize("name", SETS)
 def test_every_set_can_be_looked_at_before_it_runs(name, tmp_path, monkeypatch):
     monkeypatch.setattr("meada.reproduce.trials.trial", lambda recipe: Costs(1.0, 0.1, 0.01))
-    done = CliRunner().invoke(
-        app, ["reproduce", name, "--seeds", "1", "--dry-run", "--out", str(tmp_path)]
-    )
+    done = CliRunner().invoke(app, ["reproduce", name, "--seeds", "1", "--dry-run", "--out", str(tmp_path)])
     assert done.exit_code == 0 and "unknown" not in done.output
     assert done.output.count(" MB while it runs") == len(items_of(name, [], 1, [])) > 1
 

@@ -16,9 +16,9 @@ from tests_tiny import write_recipe
 from tests_waiting import wait_for
 
 from meada.errors import MeadaError
-from meada.folder import RunFolder
-from meada.recipe import load_recipe
-from meada.run import run
+from meada.runs.recipe import load_recipe
+from meada.runs.run import run
+from meada.runs.run_folder import RunFolder
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 
@@ -121,10 +121,7 @@ def test_a_loss_is_noted_between_candidates_and_once_after_a_resume(tmp_path, si
     """At most a hundred a run besides, so one a step here."""
     recipe = load_recipe(str(write_recipe(tmp_path)), ["evaluation.every=10"])
     stopped_and_resumed(recipe, tmp_path, step=15)
-    whole, cut = (
-        [json.loads(line) for line in (tmp_path / name / "log.jsonl").open()]
-        for name in ("whole", "cut")
-    )
+    whole, cut = ([json.loads(line) for line in (tmp_path / name / "log.jsonl").open()] for name in ("whole", "cut"))
     losses = lambda log: [(line["step"], line["loss"]) for line in log if "loss" in line]
     assert [step for step, _ in losses(whole)] == [*range(1, 21)]
     assert [line["step"] for line in whole if "scores" in line] == [10, 20]

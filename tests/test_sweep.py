@@ -11,12 +11,12 @@ from typer.testing import CliRunner
 
 from meada.cli.main import app
 from meada.errors import MeadaError
-from meada.recipe import load_recipe, to_toml
 from meada.reproduce import Item
 from meada.reproduce.engines import run_on
 from meada.reproduce.on_ray import End, _verdict, on_ray, work
 from meada.reproduce.runner import Outcome
 from meada.reproduce.sweep import sweep
+from meada.runs.recipe import load_recipe, to_toml
 
 
 def test_a_grid_is_every_choice_with_every_seed():

@@ -86,9 +86,7 @@ class Browser:
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page; an exception there is one here."""
-        told = self.ask(
-            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
-        )
+        told = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in told:
             raise RuntimeError(str(told["exceptionDetails"]))
         return told["result"].get("value")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import torch
 
-from meada.distributed import joined
-from meada.recipe import load_recipe
-from meada.run import run
+from meada.machine.distributed import joined
+from meada.runs.recipe import load_recipe
+from meada.runs.run import run
 
 
 def main() -> None:

@@ -69,9 +69,7 @@ def write_run(
     (path / "recipe.toml").write_text(tomli_w.dumps(recipe))
     lines = [{"step": 50 * (k + 1), **line} for k, line in enumerate(told_of)]
     scores = {"source_val": 80.0, "crafted": 60.0, "oracle": 50.0}
-    lines += [
-        {"step": s, "loss": 2.0 - s / 200 + 0.1 * seed, "scores": scores} for s in (100, 200, 300)
-    ]
+    lines += [{"step": s, "loss": 2.0 - s / 200 + 0.1 * seed, "scores": scores} for s in (100, 200, 300)]
     (path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     if finished:
         (path / "record.json").write_text(json.dumps(record))

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from meada.algorithm import Plan, Watch, train
-from meada.checkpoint import load_checkpoint, save_checkpoint
 from meada.methods.method import Method
+from meada.methods.parts.descent import Descent
 from meada.minimise import Training
-from meada.optimise import Descent
 from meada.pool import Pool
-from meada.recipe import Recipe
-from meada.run import run
+from meada.runs.checkpoint import load_checkpoint, save_checkpoint
+from meada.runs.recipe import Recipe
+from meada.runs.run import run
 
 
 class Killed(Exception):
@@ -47,9 +47,7 @@ def killed_and_resumed(
     return whole, resumed
 
 
-def stopped_and_resumed(
-    recipe: Recipe, folder: Path, step: int
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def stopped_and_resumed(recipe: Recipe, folder: Path, step: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Records of a run in ``folder/whole``, and of one in ``folder/cut`` stopped at ``step``."""
 
     def stop(phase: str, done: int, total: int) -> None:

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from meada.datasets.root import data_root
+from meada.folder import RunFolder
+from meada.run import load_model
 from numpy.typing import NDArray
 from PIL import Image
 
 from meada.datasets.digits import READERS, SIDE
-from meada.datasets.root import data_root
 from meada.evaluation import evaluate
 from meada.files import write_json
-from meada.folder import RunFolder
-from meada.run import load_model
 
 FILTERS = ("NEAREST", "BOX", "BILINEAR", "HAMMING", "BICUBIC", "LANCZOS")
 SIDES = (20, 22, 24, 26, 28, 30)  # of the digit within the frame

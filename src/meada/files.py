@@ -48,3 +48,8 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def data_root(root: str | Path | None = None) -> Path:
+    """``root`` if it is given, else ``$MEADA_DATA``, else ``~/.cache/meada``."""
+    return Path(root or os.environ.get("MEADA_DATA") or Path.home() / ".cache" / "meada")

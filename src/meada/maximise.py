@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from meada.entropy import UNCERTAINTY, Uncertainty, expected_entropy
 from meada.errors import MeadaError, NonFiniteError, nearest
-from meada.networks.classifier import bare
-from meada.networks.drawing import Drawn, Passes, drawing
+from meada.networks.embedding import bare
+from meada.networks.posterior import Drawn, Passes, drawing
 from meada.objective import Objective
 from meada.types import Images, Labels, PerSample
 
@@ -70,9 +70,7 @@ def perturb(
     eta = _per_channel(step_size, x)
     # Leaves no_grad and inference_mode of the caller behind: the ascent needs a graph.
     with torch.inference_mode(False), torch.enable_grad():
-        with drawing(
-            net, embedding, count=posterior_draws, stochastic=stochastic, seed=seed
-        ) as passes:
+        with drawing(net, embedding, count=posterior_draws, stochastic=stochastic, seed=seed) as passes:
             climbed = [
                 ascend(passes, x0, y0, objective, eta, steps, draws, uncertainty, unit)
                 for x0, y0 in zip(x.detach().split(size), y.split(size), strict=True)
@@ -125,9 +123,7 @@ def of_unit_size(gradient: Images) -> Images:
     return scaled / size.clamp_min(torch.finfo(size.dtype).tiny)
 
 
-def over_draws(
-    objective: Objective, drawn: Drawn, z0: Tensor, y: Labels, uncertainty: Uncertainty
-) -> PerSample:
+def over_draws(objective: Objective, drawn: Drawn, z0: Tensor, y: Labels, uncertainty: Uncertainty) -> PerSample:
     """The objective's mean over the draws, with h by name."""
     logits, z = drawn
     each = objective(logits.flatten(0, 1), z.flatten(0, 1), z0.flatten(0, 1), y.repeat(len(z)))
@@ -158,16 +154,13 @@ def _check_names(draws: str, uncertainty: str) -> None:
     if draws not in ("shared", "renewed"):
         raise MeadaError(f"draws is '{draws}': 'shared' or 'renewed' is needed")
     if uncertainty not in UNCERTAINTY:
-        raise MeadaError(
-            f"unknown uncertainty '{uncertainty}': {nearest(uncertainty, UNCERTAINTY)}"
-        )
+        raise MeadaError(f"unknown uncertainty '{uncertainty}': {nearest(uncertainty, UNCERTAINTY)}")
 
 
 def _check_labels(y: Labels, classes: int) -> None:
     if len(y) and not 0 <= int(y.min()) <= int(y.max()) < classes:
         raise MeadaError(
-            f"labels from {int(y.min())} to {int(y.max())}: "
-            f"the network knows the classes 0 to {classes - 1}"
+            f"labels from {int(y.min())} to {int(y.max())}: the network knows the classes 0 to {classes - 1}"
         )
 
 

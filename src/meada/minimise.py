@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from meada.errors import NonFiniteError
-from meada.methods.each_domain import EachDomain
+from meada.machine.parallel import Together
 from meada.methods.method import Augment, Context, Loss, Parts
-from meada.optimise import Descent
-from meada.parallel import Together
+from meada.methods.parts.descent import Descent
+from meada.methods.parts.each_domain import EachDomain
 from meada.pool import Pool
 from meada.streams import key, stream
 from meada.types import Batch, Labels
@@ -80,9 +80,7 @@ def minimise(
         yield value
 
 
-def through(
-    augment: Augment | None, generator: torch.Generator
-) -> Callable[[Tensor], Tensor] | None:
+def through(augment: Augment | None, generator: torch.Generator) -> Callable[[Tensor], Tensor] | None:
     """How a batch's images are looked at."""
     return None if augment is None else lambda images: augment(images, generator)
 
@@ -108,9 +106,7 @@ def descend(
     return together.agree(value.detach()) if together else value.detach()
 
 
-def draws(
-    training: Training, pool: Pool, seed: int, *, until: int, batch_size: int
-) -> Iterator[Labels]:
+def draws(training: Training, pool: Pool, seed: int, *, until: int, batch_size: int) -> Iterator[Labels]:
     """Uniformly from D, in passes without replacement; the last batch of a pass may be smaller."""
     while training.step < until:
         if training.position * batch_size >= len(pool):
@@ -122,9 +118,7 @@ def draws(
             yield index
 
 
-def draws_of_each_domain(
-    training: Training, pool: Pool, seed: int, *, until: int, batch_size: int
-) -> Iterator[Labels]:
+def draws_of_each_domain(training: Training, pool: Pool, seed: int, *, until: int, batch_size: int) -> Iterator[Labels]:
     """``batch_size`` from every domain, one after the other.
 
     Each domain goes through its own passes without replacement; a page is turned when the largest
@@ -161,9 +155,7 @@ def _rounds(of_one: Tensor, n: int, names: tuple[int | str, ...]) -> Tensor:
 
 def refuse_non_finite(value: float, step: int) -> None:
     if not torch.isfinite(torch.tensor(value)):
-        raise NonFiniteError(
-            f"step {step} of the minimisation phase: the loss is {value}; lower the learning rate"
-        )
+        raise NonFiniteError(f"step {step} of the minimisation phase: the loss is {value}; lower the learning rate")
 
 
 def moved(batch: Batch, net: nn.Module) -> Batch:

@@ -3,9 +3,16 @@
 So a run that is killed and resumed, or shared out over processes, draws the same numbers.
 """
 
-from hashlib import sha256
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import blake2b, sha256
+from typing import Any
 
+import numpy as np
 import torch
+from jaxtyping import Float32, Float64, UInt16, UInt32, UInt64
+from scipy.special import ndtri
 
 
 def key(*names: int | str) -> int:
@@ -20,3 +27,90 @@ def key(*names: int | str) -> int:
 
 def stream(*names: int | str, device: str | torch.device = "cpu") -> torch.Generator:
     return torch.Generator(device=device).manual_seed(key(*names))
+
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, odd: the counter's stride
+FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # SplitMix64's
+LANE = 1 << 40  # words between two lanes: draws with different meanings never share a word
+
+
+@dataclass(frozen=True)
+class Streams:
+    """The random numbers of a batch of images, ``N`` streams side by side."""
+
+    start: UInt64[np.ndarray, " N"]
+    twist: UInt64[np.ndarray, " N"]
+
+    def __getitem__(self, block: slice) -> "Streams":
+        return Streams(self.start[block], self.twist[block])
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def words(self, count: int, lane: int = 0) -> UInt64[np.ndarray, "N count"]:
+        """``count`` words of 64 bits for each image."""
+        counter = (np.arange(count, dtype=np.uint64) + np.uint64(lane * LANE)) * GOLDEN
+        return _mix(self.start[:, None] + counter, self.twist[:, None])
+
+    def sixteen(self, shape: Sequence[int], lane: int = 0) -> UInt16[np.ndarray, "N ..."]:
+        """Integers 0..65535 of the given shape for each image: enough to move an 8-bit pixel."""
+        return self._cut("<u2", shape, lane)
+
+    def thirty_two(self, shape: Sequence[int], lane: int = 0) -> UInt32[np.ndarray, "N ..."]:
+        """Integers 0..2^32-1, where a rare event's probability has to be right."""
+        return self._cut("<u4", shape, lane)
+
+    def _cut(self, kind: str, shape: Sequence[int], lane: int) -> Any:
+        """Each word cut in ``kind``s, the lowest bits first whatever the machine's byte order."""
+        count, pieces = int(np.prod(shape)), 8 // np.dtype(kind).itemsize
+        words = self.words(-(-count // pieces), lane).astype("<u8", copy=False)
+        return words.view(kind)[:, :count].reshape(len(self), *shape)
+
+    def normal(self, shape: Sequence[int], lane: int = 0) -> Float32[np.ndarray, "N ..."]:
+        """Standard normal deviates: the 65,536 equally likely quantiles, up to 4.3 deviations."""
+        return _quantiles().take(self.sixteen(shape, lane))
+
+    def uniform(
+        self, shape: Sequence[int], low: float = 0.0, high: float = 1.0, lane: int = 0
+    ) -> Float64[np.ndarray, "N ..."]:
+        """Uniform on [low, high) with 53 bits, for the few numbers that steer a whole image."""
+        bits = self.words(int(np.prod(shape)), lane) >> np.uint64(11)
+        return low + (high - low) * (bits * 2.0**-53).reshape(len(self), *shape)
+
+    def integers(self, limit: Sequence[int] | Any, lane: int = 0) -> Any:
+        """One integer in 0..limit-1 for each image; ``limit`` is a number or one for each image."""
+        return np.floor(self.uniform((), lane=lane) * np.asarray(limit)).astype(np.int64)
+
+
+def sample_streams(seed: int, name: str, severity: int, index: Any) -> Streams:
+    """The streams of the images at positions ``index`` of their data set.
+
+    >>> one = sample_streams(0, "fog", 3, [7])
+    >>> many = sample_streams(0, "fog", 3, [5, 6, 7])
+    >>> bool((one.words(4)[0] == many.words(4)[2]).all())
+    True
+    """
+    digest = blake2b(f"{seed}/{name}/{severity}".encode(), digest_size=16).digest()
+    start, twist = np.frombuffer(digest, dtype="<u8").astype(np.uint64)
+    position = np.asarray(index, dtype=np.uint64) + np.uint64(1)
+    return Streams(_mix(start + position * GOLDEN, twist), _mix(twist + position * SECOND, start))
+
+
+def _mix(z: Any, key: Any) -> UInt64[np.ndarray, "..."]:
+    """SplitMix64's finaliser with ``key`` folded in, in place; overflow is what is meant."""
+    shifted = z >> np.uint64(30)
+    z ^= shifted
+    z *= FIRST
+    z ^= key
+    np.right_shift(z, np.uint64(27), out=shifted)
+    z ^= shifted
+    z *= SECOND
+    np.right_shift(z, np.uint64(31), out=shifted)
+    z ^= shifted
+    return z
+
+
+@cache
+def _quantiles() -> Float32[np.ndarray, "65536"]:
+    middles = ndtri((np.arange(65536) + 0.5) / 65536)
+    return (middles / middles.std()).astype(np.float32)  # unit variance despite the cut tails

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from meada.errors import MeadaError
-from meada.networks.classifier import embedding_width
+from meada.networks.embedding import embedding_width
+from meada.networks.freezing import at_rest
 from meada.networks.normalise import Normalise
-from meada.networks.rest import at_rest
 from meada.types import Images
 
 Units = Literal["sample", "official", "pixels"]
@@ -56,7 +56,5 @@ def sigma(net: nn.Module) -> Tensor:
     """Standard deviation of the network's normalisation layer, a channel; 1 where it has none."""
     layers = [module for module in net.modules() if isinstance(module, Normalise)]
     if len(layers) > 1:
-        raise MeadaError(
-            f"the network has {len(layers)} normalisation layers: official units need one at most"
-        )
+        raise MeadaError(f"the network has {len(layers)} normalisation layers: official units need one at most")
     return layers[0].std.flatten() if layers else torch.ones(1)

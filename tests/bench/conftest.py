@@ -7,7 +7,7 @@ from torch import nn
 
 from meada.bench.subjects import Subject
 from meada.networks.normalise import Normalise
-from meada.recipe import resolve
+from meada.runs.recipe import resolve
 
 DATA = {
     "name": "digits", "train": 10_000, "validation": 5_000, "targets": ["svhn", "mnist_m", "usps"],

@@ -31,16 +31,12 @@ def fixed(monkeypatch):
 
 
 def test_maximisation_in_numbers(subject, fixed):
-    got = cases.maximise(
-        with_method(subject, steps=6), n=16, compared=4, exact=2, rounds=2, tell=silent
-    )
+    got = cases.maximise(with_method(subject, steps=6), n=16, compared=4, exact=2, rounds=2, tell=silent)
     assert got.sides["published"].median == 4e3 / 16 and got.unit == "ms/image"
     assert got.ratios["published"] == Spread(2.0, 2.0, 2.0)
     # 3 of 6 steps on a block of 8 of 16 images took 1 s: the whole would take 4.
     assert got.sides["peak"].median == 4e3 / 16 and got.ratios["peak"].median == 2.0
-    assert (
-        got.facts["agreement"] == got.facts["agreement_float64"] == 1 and got.facts["compared"] == 4
-    )
+    assert got.facts["agreement"] == got.facts["agreement_float64"] == 1 and got.facts["compared"] == 4
     assert got.facts["gflops"]["published"] == pytest.approx(got.facts["gflops"]["peak"])
 
 

@@ -13,17 +13,15 @@ from meada.bench import published
 from meada.bench.alike import agreement, alike, climbed_by_meada, climbed_by_published
 from meada.bench.phases import held
 from meada.bench.pictures import Pictures, keep, loader
-from meada.datasets.augment import mirror_and_cut
 from meada.evaluation import evaluate
-from meada.optimise import Descent
+from meada.images.augment import mirror_and_cut
+from meada.methods.parts.descent import Descent
 from meada.pool import as_float
 
 
 def climb(subject, n, log=None):
     net = subject.published()
-    return published.maximise(
-        net, held(subject, n), subject.labels(n), subject.ascent, log or StringIO()
-    )
+    return published.maximise(net, held(subject, n), subject.labels(n), subject.ascent, log or StringIO())
 
 
 def test_both_sides_perturb_alike(subject):
@@ -72,9 +70,7 @@ def test_the_last_partial_batch_is_left_out(subject):
 
 def test_perturbed_pictures_are_kept_as_pictures(subject):
     images = held(subject, 4)
-    born = published.maximise(
-        subject.published(), images, subject.labels(4), subject.ascent, StringIO()
-    )
+    born = published.maximise(subject.published(), images, subject.labels(4), subject.ascent, StringIO())
     if not isinstance(images, Pictures):
         return
     assert len(images.grown) == 4
@@ -101,9 +97,7 @@ def test_the_optimiser_has_the_recipe_s_numbers_and_torch_s_own_loop(subject, na
     how = Descent(name=name, lr=0.3, weight_decay=0.01, momentum=0.5, nesterov=True)
     made = published.optimiser(subject.published(), how)
     wanted = how.build(subject.net.parameters()).defaults
-    assert {k: v for k, v in made.defaults.items() if k != "fused"} == {
-        k: v for k, v in wanted.items() if k != "fused"
-    }
+    assert {k: v for k, v in made.defaults.items() if k != "fused"} == {k: v for k, v in wanted.items() if k != "fused"}
     assert not made.defaults["fused"]
 
 

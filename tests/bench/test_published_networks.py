@@ -7,7 +7,7 @@ from torch import nn
 from meada.bench.published_networks import Block, Network
 from meada.bench.subjects import SUBJECTS
 from meada.networks.alexnet import alexnet
-from meada.networks.classifier import watching
+from meada.networks.embedding import watching
 from meada.networks.lenet import lenet
 from meada.networks.wideresnet import wideresnet
 

@@ -21,9 +21,7 @@ def record():
         "maximise-alexnet": case(300.0),
         "minimise-alexnet": case(800.0),
     }
-    environment = dict.fromkeys(
-        ("processor", "cores", "threads", "cpu_capability", "torch", "meada"), "x"
-    )
+    environment = dict.fromkeys(("processor", "cores", "threads", "cpu_capability", "torch", "meada"), "x")
     return {"cases": cases, "environment": environment, "quick": False}
 
 

@@ -42,9 +42,7 @@ def test_a_record_names_machine_sizes_and_cases(monkeypatch, quick):
         tell(rounds, rounds)
         return Result(about="", unit="s", rounds=rounds, sides={"a": Spread.of([float(n)])})
 
-    monkeypatch.setattr(
-        suite, "CASES", {"one": Case(run, {"n": 9, "rounds": 3}, {"n": 2, "rounds": 1})}
-    )
+    monkeypatch.setattr(suite, "CASES", {"one": Case(run, {"n": 9, "rounds": 3}, {"n": 2, "rounds": 1})})
     told = []
     record = run_suite(["one"], quick=quick, tell=lambda *what: told.append(what))
     assert {"processor", "threads", "torch", "cores"} <= record["environment"].keys()
@@ -70,9 +68,7 @@ def record_of(**ratios):
 
 def test_what_fell_below_is_named_and_the_rest_is_not():
     floors = {"data": {"published": 2.0, "agreement": 0.999}, "run": {"published": 4.0}}
-    assert fallen(record_of(published=2.0), floors) == [
-        "data: agreement is 0.99850, its floor is 0.999"
-    ]
+    assert fallen(record_of(published=2.0), floors) == ["data: agreement is 0.99850, its floor is 0.999"]
     below = fallen(record_of(published=1.994), floors)
     assert below[0] == "data: published is 1.99, its floor is 2" and len(below) == 2
 

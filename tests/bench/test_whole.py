@@ -4,7 +4,7 @@ import pytest
 
 from meada.bench import whole
 from meada.bench.whole import length, whole_run
-from meada.recipe import load_recipe
+from meada.runs.recipe import load_recipe
 
 
 def test_lengths_of_the_recipe_by_hand():
@@ -19,9 +19,7 @@ def test_lengths_of_the_recipe_by_hand():
 
 def test_parts_at_full_length_add_up(subject, monkeypatch):
     """A clock that says 1 s for everything makes the sum a count."""
-    monkeypatch.setattr(
-        whole, "interleave", lambda sides, rounds, tell=None: {k: [1.0] * rounds for k in sides}
-    )
+    monkeypatch.setattr(whole, "interleave", lambda sides, rounds, tell=None: {k: [1.0] * rounds for k in sides})
     got = whole_run(subject, n=8, steps=10, scored=100, rounds=2, tell=lambda done, total: None)
     part = got.facts["seconds"]
     assert part["published train minimise"] == 10_000 / 10

@@ -57,9 +57,7 @@ def test_a_ratio_below_its_floor_is_exit_code_1_and_is_named(tmp_path):
     assert ok.exit_code == 0
     bad = meada_bench("--check", "--quiet", "--floors", floors(tmp_path, 2.1))
     assert bad.exit_code == 1
-    assert (
-        "data: published is 2.00, its floor is 2.1" in bad.output and "loaders is" not in bad.output
-    )
+    assert "data: published is 2.00, its floor is 2.1" in bad.output and "loaders is" not in bad.output
 
 
 def test_without_check_nothing_is_compared(tmp_path):

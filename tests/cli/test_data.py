@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from meada.cli.data import app
-from meada.datasets.catalogue import CATALOGUE, Domain, File
+from meada.datasets.published.catalogue import CATALOGUE, Domain, File
 from meada.errors import MeadaError
 
 USPS = bz2.compress(b"1 1:0.5 \n10 2:-1.0 \n")

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from meada.cli.inspect import inspect
 from meada.errors import MeadaError
-from meada.recipe import load_recipe
-from meada.run import run
+from meada.runs.recipe import load_recipe
+from meada.runs.run import run
 
 app = Typer()
 app.command()(inspect)

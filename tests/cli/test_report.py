@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from meada.cli.main import app
 from meada.corruptions import CORRUPTIONS
 from meada.errors import MeadaError
-from meada.recipe import load_recipe, to_toml
+from meada.runs.recipe import load_recipe, to_toml
 
 pytestmark = pytest.mark.usefixtures("single")
 

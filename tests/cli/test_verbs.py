@@ -46,9 +46,7 @@ def test_list_for_people_has_every_recipe_in_a_few_lines():
     lines = meada("list").stdout.splitlines()
     assert len(lines) < 30 and max(map(len, lines)) <= 100
     words = re.findall(r"\S*\{\S*\}\S*", " ".join(lines).replace(",     ", ","))
-    shell = subprocess.run(
-        ["bash", "-c", f"echo {' '.join(words)}"], capture_output=True, text=True
-    )
+    shell = subprocess.run(["bash", "-c", f"echo {' '.join(words)}"], capture_output=True, text=True)
     assert set(shell.stdout.split()) == set(json.loads(meada("list", "--json").stdout)["recipes"])
 
 

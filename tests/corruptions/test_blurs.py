@@ -10,7 +10,7 @@ from meada.corruptions import SEVERITIES, corrupt
 from meada.corruptions.constants import CIFAR, TABLES
 from meada.corruptions.glass import follow, shuffle, sources
 from meada.corruptions.motion import motion, weights
-from meada.corruptions.streams import streams
+from meada.streams import sample_streams
 
 
 def moved(x: np.ndarray, angle: float, radius: float, sigma: float) -> np.ndarray:
@@ -72,7 +72,7 @@ def copied(x: np.ndarray, target: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("reach", [1, 2, 3, 4])
 def test_chains_of_copies_are_those_of_the_loop(reach) -> None:
     height, width = 20, 17
-    rng = streams(0, "glass_blur", reach, np.arange(3))
+    rng = sample_streams(0, "glass_blur", reach, np.arange(3))
     draws = rng.sixteen((2, height * width)).astype(int)
     ours = sources(rng, height, width, reach, 0)
     x = np.arange(height * width)
@@ -94,7 +94,7 @@ def test_a_long_chain_is_followed_to_its_end() -> None:
 
 def test_shuffled_pixels_keep_their_channels_together() -> None:
     x = np.broadcast_to(np.arange(900.0).reshape(30, 30), (1, 3, 30, 30)) + np.zeros((1, 3, 30, 30))
-    y = shuffle(x, streams(0, "glass_blur", 1, [0]), 2, 2)
+    y = shuffle(x, sample_streams(0, "glass_blur", 1, [0]), 2, 2)
     assert (y[:, 0] == y[:, 1]).all()
     assert (y[:, 0] == y[:, 2]).all()
     assert 0.5 < (y != x).mean() < 1
@@ -103,7 +103,7 @@ def test_shuffled_pixels_keep_their_channels_together() -> None:
 def test_steps_of_glass_are_uniform() -> None:
     """With a reach of one a pixel takes itself, the one above, to the left, or both, alike."""
     x = np.arange(32 * 32)
-    target = sources(streams(0, "glass_blur", 1, np.arange(50)), 32, 32, 1, 0)
+    target = sources(sample_streams(0, "glass_blur", 1, np.arange(50)), 32, 32, 1, 0)
     steps = (x - target).reshape(50, 32, 32)[:, 2:, 2:]
     assert set(np.unique(steps)) == {0, 1, 32, 33}
     for step in (0, 1, 32, 33):
@@ -116,7 +116,7 @@ def test_glass_blurs_before_and_after_with_8_bits_between(severity, photographs)
     sigma, reach, rounds = CIFAR["glass_blur"][severity - 1]
     blur = lambda x: ndimage.gaussian_filter(x, (0, 0, sigma, sigma), mode="nearest", truncate=4)
     smooth = np.floor(blur(images.astype(float)) + 1e-7)
-    shuffled = shuffle(smooth, streams(0, "glass_blur", severity, [0]), int(reach), int(rounds))
+    shuffled = shuffle(smooth, sample_streams(0, "glass_blur", severity, [0]), int(reach), int(rounds))
     ours = corrupt(images, "glass_blur", severity)
     assert np.abs(ours - np.floor(blur(shuffled))).max() <= 1
 

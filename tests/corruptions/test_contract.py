@@ -33,9 +33,7 @@ def test_the_fifteen_and_the_four_in_the_order_of_the_benchmark() -> None:
     assert VALIDATION == ("speckle_noise", "gaussian_blur", "spatter", "saturate")
 
 
-@pytest.mark.parametrize(
-    "dtype", [torch.uint8, torch.bfloat16, torch.float16, torch.float32, torch.float64]
-)
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.bfloat16, torch.float16, torch.float32, torch.float64])
 def test_type_shape_and_range_stay(name, dtype, photographs) -> None:
     pixels = torch.from_numpy(photographs(3))
     images = pixels if dtype == torch.uint8 else (pixels / 255).to(dtype)

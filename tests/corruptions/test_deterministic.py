@@ -58,9 +58,7 @@ def by_hsv(change: Callable[..., tuple[float, float, float]]) -> Callable[..., I
         y = np.empty_like(x)
         for place in np.ndindex(*x.shape[:2]):
             h, s, v = colorsys.rgb_to_hsv(*(np.resize(x[place], 3) / 255))
-            y[place] = np.multiply(colorsys.hsv_to_rgb(*change(h, s, v, *numbers)), 255)[
-                : x.shape[2]
-            ]
+            y[place] = np.multiply(colorsys.hsv_to_rgb(*change(h, s, v, *numbers)), 255)[: x.shape[2]]
         return y
 
     return changed
@@ -140,11 +138,11 @@ def test_agrees_in_floats(name, table, photographs) -> None:
 def test_box_filter_is_pillows_to_the_bit(size, share) -> None:
     """Also with cells of six pixels and more, where means can be ties."""
     from meada.corruptions.digital import pixelate as ours
-    from meada.corruptions.streams import streams
+    from meada.streams import sample_streams
 
     x = np.random.default_rng(size).integers(0, 256, (size, size + 3, 3)).astype(float)
     batch = x.transpose(2, 0, 1)[None].astype(np.float32)
-    result = ours(batch, streams(0, "pixelate", 1, [0]), share)[0].transpose(1, 2, 0)
+    result = ours(batch, sample_streams(0, "pixelate", 1, [0]), share)[0].transpose(1, 2, 0)
     assert (result == pixelate(x, share)).all()
 
 

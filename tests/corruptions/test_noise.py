@@ -7,7 +7,7 @@ from scipy import stats
 from meada.corruptions import SEVERITIES, corrupt
 from meada.corruptions.constants import CIFAR, TABLES
 from meada.corruptions.poisson import COLUMNS, ONE, _aliases, _small_counts
-from meada.corruptions.streams import streams
+from meada.streams import sample_streams
 
 
 def grey(level: float, n: int = 40) -> np.ndarray:
@@ -58,7 +58,7 @@ def test_shot_noise_counts_photons(level, severity, table) -> None:
 
 @pytest.mark.parametrize("rate", [0.1, 0.7, 1.9])
 def test_small_counts_are_poisson(rate) -> None:
-    counts = _small_counts(np.full((100, 1, 32, 32), rate), streams(0, "a", 1, np.arange(100)))
+    counts = _small_counts(np.full((100, 1, 32, 32), rate), sample_streams(0, "a", 1, np.arange(100)))
     seen = np.bincount(counts.astype(int).ravel(), minlength=6)[:6]
     expected = stats.poisson.pmf(np.arange(6), rate) * counts.size
     assert np.abs(seen - expected).max() < 5 * np.sqrt(expected.max())

@@ -6,8 +6,8 @@ from scipy import ndimage
 
 from meada.corruptions import corrupt
 from meada.corruptions.constants import TABLES
-from meada.corruptions.streams import streams
 from meada.corruptions.warp import affine_maps, field, sample
+from meada.streams import sample_streams
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -17,16 +17,14 @@ def test_two_look_ups(table, severity, shape, photographs) -> None:
     """First the affine map, mirrored about the outer pixels; then the shifts, about the edges."""
     images = photographs(2, *shape) / 255
     alpha, sigma, affine = TABLES[table]["elastic_transform"][severity - 1]
-    rng = streams(0, "elastic_transform", severity, np.arange(2))
+    rng = sample_streams(0, "elastic_transform", severity, np.arange(2))
     maps = affine_maps(rng, *shape, affine)
     rows, columns = np.indices(shape).astype(float)
     noise = [rng.sixteen(shape, lane=lane) / 32768 - 1 for lane in (1, 2)]
     for image in range(2):
         (a, b, c), (d, e, f) = maps[image]
         source = [d * columns + e * rows + f, a * columns + b * rows + c]
-        smooth = lambda u: (
-            ndimage.gaussian_filter(u, sigma, mode="reflect", truncate=3) if sigma else u
-        )
+        smooth = lambda u: ndimage.gaussian_filter(u, sigma, mode="reflect", truncate=3) if sigma else u
         right, down = (alpha * smooth(u[image]) for u in noise)
         for channel in range(3):
             bent = ndimage.map_coordinates(images[image, channel], source, order=1, mode="mirror")
@@ -37,7 +35,7 @@ def test_two_look_ups(table, severity, shape, photographs) -> None:
 
 
 def test_affine_maps_bring_moved_points_back() -> None:
-    maps = affine_maps(streams(0, "elastic_transform", 1, np.arange(300)), 32, 32, 2.5)
+    maps = affine_maps(sample_streams(0, "elastic_transform", 1, np.arange(300)), 32, 32, 2.5)
     points = np.array([[26.0, 26, 1], [26, 6, 1], [6, 6, 1]])
     forward = np.linalg.inv(np.concatenate([maps, np.tile([[[0.0, 0, 1]]], (300, 1, 1))], 1))
     moved = np.einsum("nij,pj->npi", forward, points)[..., :2] - points[:, :2]
@@ -54,6 +52,6 @@ def test_no_motion_is_the_identity(photographs) -> None:
 
 def test_fields_have_the_spread_of_smoothed_noise() -> None:
     """White noise in [-1, 1] has variance 1/3; a Gaussian leaves 1 / (4 pi sigma^2) of it."""
-    shifts = field(streams(0, "a", 1, np.arange(200)), 64, 64, 10.0, 2.0, 1)[:, 8:-8, 8:-8]
+    shifts = field(sample_streams(0, "a", 1, np.arange(200)), 64, 64, 10.0, 2.0, 1)[:, 8:-8, 8:-8]
     expected = 10 * np.sqrt(1 / 3 / (4 * np.pi * 2.0**2))
     assert shifts.std() == pytest.approx(expected, rel=0.05)

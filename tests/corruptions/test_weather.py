@@ -14,7 +14,7 @@ from meada.corruptions.frost import PHOTOGRAPHS, crop, textures
 from meada.corruptions.ice import TONES, grow
 from meada.corruptions.motion import motion
 from meada.corruptions.plasma import plasma
-from meada.corruptions.streams import streams
+from meada.streams import sample_streams
 
 
 def diamond_square(size: int, decay: float, uniform: np.ndarray) -> np.ndarray:
@@ -43,7 +43,7 @@ def diamond_square(size: int, decay: float, uniform: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(("height", "width"), [(32, 32), (28, 33)])
 def test_fog_is_a_diamond_square_map(height, width) -> None:
-    rng = streams(0, "fog", 1, np.arange(2))
+    rng = sample_streams(0, "fog", 1, np.arange(2))
     ours = plasma(rng, height, width, 1.75)
     size = 32 if width == 32 else 64
     uniform = (rng.sixteen((size * size,)) + 0.5) / 32768 - 1
@@ -55,7 +55,7 @@ def test_fog_is_a_diamond_square_map(height, width) -> None:
 def test_fog_lightens_black_up_to_white_and_keeps_the_maximum(photographs) -> None:
     """x' = (x + c m) b / (b + c) with b the brightest value, m in [0, 1] the map."""
     images = photographs(4) / 255
-    rng = streams(0, "fog", 5, np.arange(4))
+    rng = sample_streams(0, "fog", 5, np.arange(4))
     banks = plasma(rng, 32, 32, 1.75)[:, None]
     bright = images.max((1, 2, 3), keepdims=True)
     expected = (images + 1.5 * banks) * bright / (bright + 1.5)
@@ -65,7 +65,7 @@ def test_fog_lightens_black_up_to_white_and_keeps_the_maximum(photographs) -> No
 
 def test_rougher_fog_at_smaller_decay() -> None:
     """A decay nearer to one leaves more of the small scales."""
-    rng = streams(0, "fog", 1, np.arange(50))
+    rng = sample_streams(0, "fog", 1, np.arange(50))
     rough = [np.abs(np.diff(plasma(rng, 32, 32, decay))).mean() for decay in (3.0, 2.0, 1.5)]
     assert rough == sorted(rough)
 
@@ -76,7 +76,7 @@ def test_snow_step_by_step(table, severity, photographs) -> None:
     """The layer enlarged by SciPy, cut at the threshold, blurred, laid on with its half turn."""
     images = photographs(2, 40, 32)
     mean, deviation, zoom, threshold, radius, sigma, keep = TABLES[table]["snow"][severity - 1]
-    rng = streams(0, "snow", severity, np.arange(2))
+    rng = sample_streams(0, "snow", severity, np.arange(2))
     small = [ceil(side / zoom) for side in (40, 32)]
     noise = mean + deviation * rng.normal(small).astype(float)
     large = np.stack([ndimage.zoom(layer, zoom, order=1) for layer in noise])
@@ -100,7 +100,7 @@ def test_snow_only_lightens(photographs) -> None:
 
 def test_frost_is_the_image_and_a_piece_of_a_picture(photographs, generated_frost) -> None:
     images = photographs(50) / 255
-    pieces = crop(textures(0.2, 32, 32), streams(0, "frost", 5, np.arange(50)), 32, 32) / 255
+    pieces = crop(textures(0.2, 32, 32), sample_streams(0, "frost", 5, np.arange(50)), 32, 32) / 255
     expected = np.clip(0.75 * images + 0.45 * pieces, 0, 1)
     np.testing.assert_allclose(corrupt(images, "frost", 5), expected, atol=1e-9)
 
@@ -108,7 +108,7 @@ def test_frost_is_the_image_and_a_piece_of_a_picture(photographs, generated_fros
 def test_each_picture_of_frost_and_each_place_is_drawn_alike() -> None:
     """Pictures of their own number, row and column: a crop tells where it is from."""
     numbers = np.indices((5, 40, 50)).astype(np.uint8).transpose(1, 0, 2, 3)
-    cut = crop(tuple(numbers), streams(0, "frost", 1, np.arange(4000)), 32, 32)
+    cut = crop(tuple(numbers), sample_streams(0, "frost", 1, np.arange(4000)), 32, 32)
     which, top, left = cut[:, :, 0, 0].T
     assert stats.chisquare(np.bincount(which, minlength=5)).pvalue > 1e-4
     assert stats.chisquare(np.bincount(top, minlength=8)).pvalue > 1e-4
@@ -134,7 +134,7 @@ def test_photographs_are_shrunk_by_taking_every_fifth_pixel(tmp_path: Path, monk
 
 def test_frost_on_a_grey_image_is_grey(photographs, generated_frost) -> None:
     image = photographs(1)[:, :1] / 255
-    pieces = crop(textures(0.2, 32, 32), streams(0, "frost", 2, [0]), 32, 32) / 255
+    pieces = crop(textures(0.2, 32, 32), sample_streams(0, "frost", 2, [0]), 32, 32) / 255
     luma = np.tensordot(pieces[0], [0.299, 0.587, 0.114], axes=(0, 0))
     expected = np.clip(image[0, 0] + 0.3 * luma, 0, 1)
     np.testing.assert_allclose(corrupt(image, "frost", 2)[0, 0], expected, atol=1e-6)

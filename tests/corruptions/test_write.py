@@ -128,9 +128,7 @@ def test_a_folder_becomes_a_folder_a_corruption_and_severity(folder, tmp_path: P
     made = {f"{c}/{s}/{name}" for c in ("fog", "pixelate") for s in (1, 5) for name in names}
     assert files == made | {"corruptions.png"}
     clean = np.asarray(Image.open(folder / "dog" / "2.png")).transpose(2, 0, 1)
-    place = sorted(path.relative_to(folder) for path in folder.rglob("*.png")).index(
-        Path("dog/2.png")
-    )
+    place = sorted(path.relative_to(folder) for path in folder.rglob("*.png")).index(Path("dog/2.png"))
     expected = corrupt(clean[None], "fog", 5, index=[place])[0]
     saved = np.asarray(Image.open(out / "fog" / "5" / "dog" / "2.png")).transpose(2, 0, 1)
     assert (saved == expected).all()
@@ -199,20 +197,12 @@ def test_bad_sources_are_named(stack, tmp_path: Path) -> None:
     images = save(tmp_path / "images.npy", stack.images)
     cases = {
         "is neither a folder nor a .npy": lambda: open_source("nowhere"),
-        "did you mean 'cifar10'": lambda: open_source(
-            "cifar11", sources={"cifar10": lambda: stack}
-        ),
+        "did you mean 'cifar10'": lambda: open_source("cifar11", sources={"cifar10": lambda: stack}),
         "empty holds no picture": lambda: open_source(str(tmp_path / "empty")),
         "labels.npy is missing": lambda: open_source(str(images)),
-        "12 images and 11 labels": lambda: open_source(
-            str(images), save(tmp_path / "short.npy", stack.labels[:11])
-        ),
-        "float64 of shape (12,)": lambda: open_source(
-            str(images), save(tmp_path / "real.npy", stack.labels / 2)
-        ),
-        "(12, 3, 32, 32)": lambda: open_source(
-            str(save(tmp_path / "first.npy", stack.images.transpose(0, 3, 1, 2)))
-        ),
+        "12 images and 11 labels": lambda: open_source(str(images), save(tmp_path / "short.npy", stack.labels[:11])),
+        "float64 of shape (12,)": lambda: open_source(str(images), save(tmp_path / "real.npy", stack.labels / 2)),
+        "(12, 3, 32, 32)": lambda: open_source(str(save(tmp_path / "first.npy", stack.images.transpose(0, 3, 1, 2)))),
         "no .npy file of numbers": lambda: open_source(
             str(save(tmp_path / "objects.npy", np.array([{}], dtype=object)))
         ),

@@ -53,9 +53,7 @@ def _put(path: Path, content: bytes) -> Path:
 @pytest.fixture
 def make() -> SimpleNamespace:
     """Writers of the published formats, independent of the readers under test."""
-    return SimpleNamespace(
-        idx=idx, mat=mat, libsvm=libsvm, png_list=png_list, usps_line=usps_line, put=_put
-    )
+    return SimpleNamespace(idx=idx, mat=mat, libsvm=libsvm, png_list=png_list, usps_line=usps_line, put=_put)
 
 
 @pytest.fixture
@@ -74,9 +72,7 @@ def published(tmp_path: Path, rng: np.random.Generator) -> Path:
     svhn_labels = np.array([[1], [10], [9], [2], [10]], np.uint8)
     mat(root / "svhn/test_32x32.mat", X=pixels(32, 32, 3, 5), y=svhn_labels)
     folder = root / "mnist_m"
-    png_list(
-        folder / "mnist_m_test_labels.txt", folder / "mnist_m_test", pixels(3, 32, 32, 3), [7, 0, 9]
-    )
+    png_list(folder / "mnist_m_test_labels.txt", folder / "mnist_m_test", pixels(3, 32, 32, 3), [7, 0, 9])
     syn_labels = np.array([[3], [10], [1], [4]], np.uint8)
     mat(root / "syn/synth_test_32x32.mat", X=pixels(32, 32, 3, 4), y=syn_labels)
     lines = [usps_line(1 + n, rng.uniform(-1, 1, 256).tolist()) for n in (9, 0, 1, 2, 3, 5)]

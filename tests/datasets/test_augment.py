@@ -5,8 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meada.datasets.augment import _cut, _cut_by_index, flip_and_crop, mirror_and_cut
 from meada.errors import MeadaError
+from meada.images.augment import _cut, _cut_by_index, flip_and_crop, mirror_and_cut
 
 
 def one_by_one(images, mirrored, top, left, padding):

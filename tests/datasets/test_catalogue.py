@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from meada.datasets.catalogue import CATALOGUE, Domain, File, domain, fetchable
 from meada.datasets.digits import READERS
-from meada.datasets.download import outstanding
+from meada.datasets.published.catalogue import CATALOGUE, Domain, File, domain, fetchable
+from meada.datasets.published.download import outstanding
 from meada.errors import MeadaError
 
 FILE = File("set/set.bin", 3, hashlib.md5(b"abc").hexdigest(), "http://127.0.0.1/set.bin")

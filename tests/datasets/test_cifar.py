@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from meada.corruptions.sources import open_source
-from meada.datasets import DATASETS, safe_pickle
-from meada.datasets.catalogue import CATALOGUE
-from meada.datasets.checks import examine
+from meada.datasets import DATASETS
 from meada.datasets.cifar import CIFAR10, CIFAR100, cifar10, cifar100, find, read, read_test
+from meada.datasets.published import safe_pickle
+from meada.datasets.published.catalogue import CATALOGUE
+from meada.datasets.published.checks import examine
 from meada.datasets.test_splits import TEST_SPLITS
 from meada.errors import MeadaError
 
@@ -187,9 +188,7 @@ def test_sizes_that_do_not_fit_are_refused(ten, sizes):
 def test_the_held_out_part_is_drawn_by_seed_and_disjoint(ten):
     task = DATASETS["cifar10"](root=ten, **SMALL)
     whole = read(CIFAR10, find(CIFAR10, ten), "train")
-    place = lambda part: {
-        int((whole.images == image).flatten(1).all(1).nonzero()) for image in part.images
-    }
+    place = lambda part: {int((whole.images == image).flatten(1).all(1).nonzero()) for image in part.images}
     held, learnt = place(task.validation), place(task.train)
     assert held | learnt == set(range(15)) and not held & learnt
     assert place(cifar10(root=ten, **SMALL).validation) == held

@@ -61,9 +61,7 @@ def test_a_part_is_the_first_of_each_severity(official, clean):
 def test_images_stay_in_their_file_until_they_are_asked_for(official, clean, monkeypatch):
     opens = []
     load = np.load
-    monkeypatch.setattr(
-        np, "load", lambda path, **how: opens.append((Path(path).name, how)) or load(path, **how)
-    )
+    monkeypatch.setattr(np, "load", lambda path, **how: opens.append((Path(path).name, how)) or load(path, **how))
     targets = opened(official, clean).targets
     opens.clear()
     fog = targets["fog"].images

@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from meada.datasets.decode import decode
+from meada.datasets.pictures.decode import decode
 from meada.errors import MeadaError
 
 
 def png16(path: Path, side: int = 4) -> Path:
     """A colour PNG of 16 bits a channel, which Pillow can read and not write."""
-    piece = lambda kind, data: (
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    )
+    piece = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     rows = b"".join(b"\0" + b"\x12\x34" * 3 * side for _ in range(side))
     header = piece(b"IHDR", struct.pack(">IIBBBBB", side, side, 16, 2, 0, 0, 0))
     body = piece(b"IDAT", zlib.compress(rows)) + piece(b"IEND", b"")

@@ -108,9 +108,7 @@ def test_no_target_at_all_is_an_error(published: Path, tmp_path: Path):
         digits(root=tmp_path / "bare", **PARTS)
 
 
-def test_the_data_folder_comes_from_the_environment(
-    published: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_data_folder_comes_from_the_environment(published: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("MEADA_DATA", str(published))
     assert len(load_domain("svhn")) == 5
 
@@ -227,9 +225,7 @@ def test_published_labels_name_what_the_pictures_show(real_data: Path):
     """The nearest class mean of MNIST: labels shifted by one would score near zero."""
     source = whole_task(real_data)
     flat = lambda images: torch.nn.functional.normalize(images.mean(1, dtype=float).flatten(1))
-    means = torch.stack(
-        [flat(source.train.images[source.train.labels == k]).mean(0) for k in range(10)]
-    )
+    means = torch.stack([flat(source.train.images[source.train.labels == k]).mean(0) for k in range(10)])
     for name, at_least in (("usps", 0.5), ("mnist_m", 0.2)):
         part = source.targets[name]
         right = (flat(part.images) @ means.T).argmax(1) == part.labels

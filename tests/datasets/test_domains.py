@@ -10,7 +10,7 @@ from PIL import Image
 from meada.datasets import DATASETS
 from meada.datasets.domains import domains
 from meada.datasets.pacs import DOMAINS, pacs
-from meada.datasets.tree import read_list
+from meada.datasets.pictures.tree import read_list
 from meada.errors import MeadaError
 
 CLASSES = ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")
@@ -212,9 +212,7 @@ def test_the_published_sample(real_data, tmp_path):
     """Numbers of the lists themselves; decoding 1,500 of its pictures takes a few seconds."""
     task = pacs(sources=["photo"], targets=["art_painting"], root=real_data, cache=tmp_path)
     lists = {
-        split: (real_data / "pacs" / "splits" / f"{name}_{split}_kfold.txt")
-        .read_text()
-        .splitlines()
+        split: (real_data / "pacs" / "splits" / f"{name}_{split}_kfold.txt").read_text().splitlines()
         for name, split in (("photo", "train"), ("photo", "crossval"), ("art_painting", "test"))
     }
     parts = {"train": task.train, "crossval": task.validation, "test": task.targets["art_painting"]}

@@ -10,8 +10,8 @@ from threading import Thread
 
 import pytest
 
-from meada.datasets.catalogue import File
-from meada.datasets.download import fetch
+from meada.datasets.published.catalogue import File
+from meada.datasets.published.download import fetch
 from meada.errors import MeadaError
 
 CONTENT = bytes(range(256)) * 1200  # several chunks
@@ -115,9 +115,7 @@ def test_a_whole_file_is_put_in_place(site: Site, file: File, tmp_path: Path):
     assert site.asked == [None]
 
 
-def test_an_interrupted_download_goes_on_where_it_broke_off(
-    site: Site, file: File, tmp_path: Path, part: Path
-):
+def test_an_interrupted_download_goes_on_where_it_broke_off(site: Site, file: File, tmp_path: Path, part: Path):
     site.cut = 100_000
     with pytest.raises(MeadaError, match="broke off at 100,000 of 307,200 bytes.*goes on"):
         fetch(file, tmp_path)
@@ -129,9 +127,7 @@ def test_an_interrupted_download_goes_on_where_it_broke_off(
     assert not part.exists()
 
 
-def test_a_broken_chunked_download_is_kept_and_resumed(
-    site: Site, file: File, tmp_path: Path, part: Path
-):
+def test_a_broken_chunked_download_is_kept_and_resumed(site: Site, file: File, tmp_path: Path, part: Path):
     unknown = replace(file, size=None)
     site.chunked, site.cut = True, 50_000
     with pytest.raises(MeadaError, match=r"broke off at [\d,]+ bytes"):
@@ -154,44 +150,34 @@ def test_ctrl_c_keeps_what_has_arrived(site: Site, file: File, tmp_path: Path, p
     assert site.asked[1] == f"bytes={kept}-"
 
 
-def test_a_server_that_ignores_range_is_read_from_the_beginning(
-    site: Site, file: File, tmp_path: Path, part: Path
-):
+def test_a_server_that_ignores_range_is_read_from_the_beginning(site: Site, file: File, tmp_path: Path, part: Path):
     site.ranges = False
     part.write_bytes(CONTENT[:1000])
     assert fetch(file, tmp_path).read_bytes() == CONTENT
     assert site.asked == ["bytes=1000-"]
 
 
-def test_a_server_that_answers_another_range_is_asked_again_for_all(
-    site: Site, file: File, tmp_path: Path, part: Path
-):
+def test_a_server_that_answers_another_range_is_asked_again_for_all(site: Site, file: File, tmp_path: Path, part: Path):
     site.wrong_range = True
     part.write_bytes(CONTENT[:1000])
     assert fetch(file, tmp_path).read_bytes() == CONTENT
     assert site.asked == ["bytes=1000-", None]
 
 
-def test_a_part_beyond_the_server_s_file_is_begun_afresh(
-    site: Site, file: File, tmp_path: Path, part: Path
-):
+def test_a_part_beyond_the_server_s_file_is_begun_afresh(site: Site, file: File, tmp_path: Path, part: Path):
     part.write_bytes(CONTENT + b"more")
     assert fetch(replace(file, size=None), tmp_path).read_bytes() == CONTENT
     part.write_bytes(CONTENT + b"more")
     assert fetch(file, tmp_path).read_bytes() == CONTENT
 
 
-def test_a_part_that_is_already_whole_needs_no_server(
-    site: Site, file: File, tmp_path: Path, part: Path
-):
+def test_a_part_that_is_already_whole_needs_no_server(site: Site, file: File, tmp_path: Path, part: Path):
     part.write_bytes(CONTENT)
     assert fetch(file, tmp_path).read_bytes() == CONTENT
     assert site.asked == []
 
 
-def test_a_wrong_checksum_is_refused_and_the_old_file_stays(
-    site: Site, file: File, tmp_path: Path, part: Path
-):
+def test_a_wrong_checksum_is_refused_and_the_old_file_stays(site: Site, file: File, tmp_path: Path, part: Path):
     site.content = CONTENT[::-1]
     (tmp_path / file.path).write_bytes(b"old")
     with pytest.raises(MeadaError, match=f"md5 .*, not the published {file.md5}"):
@@ -200,9 +186,7 @@ def test_a_wrong_checksum_is_refused_and_the_old_file_stays(
     assert not part.exists()
 
 
-def test_a_spoilt_part_does_not_stand_in_the_way_for_ever(
-    site: Site, file: File, tmp_path: Path, part: Path
-):
+def test_a_spoilt_part_does_not_stand_in_the_way_for_ever(site: Site, file: File, tmp_path: Path, part: Path):
     part.write_bytes(b"x" * 1000)
     with pytest.raises(MeadaError, match="begins afresh"):
         fetch(file, tmp_path)
@@ -210,9 +194,7 @@ def test_a_spoilt_part_does_not_stand_in_the_way_for_ever(
 
 
 @pytest.mark.parametrize("status", [404, 403, 500])
-def test_a_refusal_is_passed_on_and_the_part_kept(
-    site: Site, file: File, tmp_path: Path, part: Path, status: int
-):
+def test_a_refusal_is_passed_on_and_the_part_kept(site: Site, file: File, tmp_path: Path, part: Path, status: int):
     site.status, site.ranges = status, False
     part.write_bytes(CONTENT[:1000])
     with pytest.raises(MeadaError, match=f"{site.url} answers {status} "):
@@ -235,9 +217,7 @@ def test_a_web_page_is_not_data_and_the_part_is_kept(
     assert not (tmp_path / file.path).exists()
 
 
-def test_another_size_is_refused_before_a_byte_is_written(
-    site: Site, file: File, tmp_path: Path, part: Path
-):
+def test_another_size_is_refused_before_a_byte_is_written(site: Site, file: File, tmp_path: Path, part: Path):
     site.content = CONTENT + b"!"
     with pytest.raises(MeadaError, match="offers 307,201 bytes: 307,200 are published"):
         fetch(file, tmp_path)
@@ -250,9 +230,7 @@ def test_more_than_the_published_size_is_cut_short(site: Site, file: File, tmp_p
         fetch(file, tmp_path)
 
 
-def test_no_server_is_one_sentence(
-    file: File, tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch
-):
+def test_no_server_is_one_sentence(file: File, tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch):
     closed = replace(file, url="http://127.0.0.1:9/set.bin")  # the discard port: nobody listens
     with pytest.raises(MeadaError, match="cannot be reached: .*refused"):
         fetch(closed, tmp_path)
@@ -265,9 +243,7 @@ def test_no_server_is_one_sentence(
         fetch(file, tmp_path)
 
 
-def test_redirections_are_followed_a_few_times_and_to_the_web_only(
-    site: Site, file: File, tmp_path: Path
-):
+def test_redirections_are_followed_a_few_times_and_to_the_web_only(site: Site, file: File, tmp_path: Path):
     site.location = site.url
     with pytest.raises(MeadaError, match="answers 302"):
         fetch(file, tmp_path)

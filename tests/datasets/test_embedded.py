@@ -12,9 +12,9 @@ import torch
 from PIL import Image, ImageDraw
 from scipy.stats import norm
 
-from meada.datasets import embedded_shifts as shifts
-from meada.datasets import embedded_wheels as wheels
 from meada.datasets.embedded import DOMAINS, embedded, in_turn, stream
+from meada.datasets.embedded import shifts as shifts
+from meada.datasets.embedded import wheels as wheels
 from meada.datasets.task import Samples, Task
 from meada.errors import MeadaError
 
@@ -128,9 +128,7 @@ def test_photo_digits_are_the_difference_of_held_out_digit_and_patch(task: Task)
 
 
 @pytest.mark.parametrize("name", ["noisy", "blurred"])
-def test_without_its_noise_or_blur_a_domain_is_the_held_out_digits(
-    monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_without_its_noise_or_blur_a_domain_is_the_held_out_digits(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(shifts, "NOISE", 0.0)
     monkeypatch.setattr(shifts, "BLUR", 0.0)
     digits, labels = held_out()

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 from meada.datasets.folder import folder, split
-from meada.datasets.survey import survey
+from meada.datasets.pictures.survey import survey
 from meada.errors import MeadaError
 
 
@@ -69,9 +69,7 @@ def test_domains_are_pooled_and_told_apart(tmp_path):
 
 @pytest.mark.parametrize("heading", ["path,label\n", ""])
 def test_a_list_names_files_beside_it(classes, heading):
-    lines = [f"dark/{i}.png,night shift" for i in range(4)] + [
-        f"light/{i}.bmp,day" for i in range(4)
-    ]
+    lines = [f"dark/{i}.png,night shift" for i in range(4)] + [f"light/{i}.bmp,day" for i in range(4)]
     (classes / "list.csv").write_text(heading + "\n".join(lines) + "\n")
     task = folder(path=str(classes / "list.csv"), side=4)
     assert task.classes == ("day", "night shift") and task.sources == ("list",)
@@ -102,9 +100,7 @@ def test_tests_go_by_their_folders_and_know_the_same_classes(classes, tmp_path):
     for name in ("dark", "light", "purple"):
         paint(tmp_path / "far" / name / "a.png", 50)
         paint(tmp_path / "other" / "photos" / name / "a.png", 50)
-    task = folder(
-        path=str(classes), tests=[str(tmp_path / "far"), str(tmp_path / "other/photos")], side=4
-    )
+    task = folder(path=str(classes), tests=[str(tmp_path / "far"), str(tmp_path / "other/photos")], side=4)
     assert list(task.targets) == ["far", "other-photos"]
     assert [len(one) for one in task.targets.values()] == [2, 2]
     assert "'purple' of a test folder is unknown" in task.provenance["left out"]

@@ -11,7 +11,7 @@ import pytest
 import scipy.io
 from PIL import Image
 
-from meada.datasets.formats import idx, libsvm, mat, matlab5, png_list
+from meada.datasets.published.formats import idx, libsvm, mat, matlab5, png_list
 from meada.errors import MeadaError
 
 Rng = np.random.Generator
@@ -30,9 +30,7 @@ IDX_FAULTS = {
     "not a whole gzip": lambda whole: gzip.decompress(whole),
     "begins with 00000801: 00000803": lambda whole: gzip.compress(b"\0\0\x08\x01" + bytes(12)),
     "ends inside its header of 16 bytes": lambda whole: gzip.compress(b"\0\0\x08\x03" + bytes(3)),
-    "holds 783 bytes of data: its header promises 784": lambda whole: gzip.compress(
-        gzip.decompress(whole)[:-1]
-    ),
+    "holds 783 bytes of data: its header promises 784": lambda whole: gzip.compress(gzip.decompress(whole)[:-1]),
     "holds 785 bytes of data": lambda whole: gzip.compress(gzip.decompress(whole) + b"\0"),
 }
 
@@ -46,9 +44,7 @@ def test_a_damaged_idx_file_is_refused(tmp_path: Path, make: SimpleNamespace, rn
     assert str(path) in str(caught.value)
 
 
-def test_a_flipped_bit_fails_the_checksum_inside_gzip(
-    tmp_path: Path, make: SimpleNamespace, rng: Rng
-):
+def test_a_flipped_bit_fails_the_checksum_inside_gzip(tmp_path: Path, make: SimpleNamespace, rng: Rng):
     path = make.idx(tmp_path / "i.gz", rng.integers(0, 256, (2, 28, 28), dtype=np.uint8))
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
@@ -71,9 +67,7 @@ def test_idx_labels_must_match_the_images(tmp_path: Path, make: SimpleNamespace)
         idx.pair(images, make.idx(tmp_path / "l.gz", np.array([1, 10, 2], np.uint8)))
 
 
-def test_mat_turns_columns_last_into_channels_first(
-    tmp_path: Path, make: SimpleNamespace, rng: Rng
-):
+def test_mat_turns_columns_last_into_channels_first(tmp_path: Path, make: SimpleNamespace, rng: Rng):
     x = rng.integers(0, 256, (32, 32, 3, 3), dtype=np.uint8)
     raw = mat.read(make.mat(tmp_path / "x.mat", X=x, y=np.array([[10], [1], [9]], np.uint8)))
     assert raw.images.shape == (3, 3, 32, 32)
@@ -110,15 +104,11 @@ def test_a_misshapen_mat_file_is_refused(tmp_path: Path, make: SimpleNamespace, 
 
 
 @pytest.mark.parametrize("kept", [0.02, 0.5, 0.9, 0.999])
-def test_a_truncated_mat_file_is_refused(
-    tmp_path: Path, make: SimpleNamespace, rng: Rng, kept: float
-):
+def test_a_truncated_mat_file_is_refused(tmp_path: Path, make: SimpleNamespace, rng: Rng, kept: float):
     x = rng.integers(0, 256, (32, 32, 3, 9), dtype=np.uint8)
     path = make.mat(tmp_path / "x.mat", X=x, y=np.ones((9, 1), np.uint8))
     path.write_bytes(path.read_bytes()[: int(kept * path.stat().st_size)])
-    with pytest.raises(
-        MeadaError, match=r"x\.mat .*(not a (whole )?MATLAB 5 file|no array of numbers)"
-    ):
+    with pytest.raises(MeadaError, match=r"x\.mat .*(not a (whole )?MATLAB 5 file|no array of numbers)"):
         mat.read(path)
 
 
@@ -178,9 +168,7 @@ def test_a_damaged_matlab_file_is_refused_and_never_kills_the_process(tmp_path: 
     assert refused > 100
 
 
-def test_libsvm_labels_begin_at_one_and_pixels_are_cut_to_bytes(
-    tmp_path: Path, make: SimpleNamespace
-):
+def test_libsvm_labels_begin_at_one_and_pixels_are_cut_to_bytes(tmp_path: Path, make: SimpleNamespace):
     first = [-1.0] * 256
     first[1], first[16] = 1.0, 0.0  # row 0 column 1; row 1 column 0
     path = make.libsvm(tmp_path / "u.bz2", [make.usps_line(10, first), "1 3:0.5"])

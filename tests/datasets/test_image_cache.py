@@ -8,9 +8,9 @@ import pytest
 import torch
 from PIL import Image
 
-from meada.datasets import image_cache
-from meada.datasets.decode import decode
-from meada.datasets.image_cache import Listing, cache_root, load_images
+from meada.datasets.pictures import image_cache
+from meada.datasets.pictures.decode import decode
+from meada.datasets.pictures.image_cache import Listing, cache_root, load_images
 from meada.errors import MeadaError
 from meada.pool import Pool
 

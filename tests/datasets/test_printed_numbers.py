@@ -5,8 +5,8 @@ import pytest
 import torch
 from numpy.random import default_rng
 
-from meada.datasets import embedded_shifts as shifts
-from meada.datasets.embedded_wheels import fonts
+from meada.datasets.embedded import shifts as shifts
+from meada.datasets.embedded.wheels import fonts
 from meada.datasets.printed_numbers import CONTRAST, either_way, number, printed_numbers
 from meada.errors import MeadaError
 
@@ -33,9 +33,7 @@ def test_the_label_is_the_figure_in_the_middle() -> None:
 
 def test_strokes_are_lighter_or_darker_than_their_ground_and_always_to_be_seen() -> None:
     rng = default_rng(0)
-    contrast = [
-        shifts.LUMA @ (ink - ground) for ink, ground in (either_way(rng) for _ in range(99))
-    ]
+    contrast = [shifts.LUMA @ (ink - ground) for ink, ground in (either_way(rng) for _ in range(99))]
     assert min(map(abs, contrast)) >= CONTRAST and 20 < sum(c > 0 for c in contrast) < 79
 
 

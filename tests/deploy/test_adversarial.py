@@ -12,8 +12,8 @@ from meada.deploy.adversarial import samples_of, write_adversarial
 from meada.deploy.model import open_model, save_model
 from meada.errors import MeadaError
 from meada.maximise import perturb
-from meada.recipe import resolve
-from meada.run import build_network
+from meada.runs.recipe import resolve
+from meada.runs.run import build_network
 
 NETWORK = """
 from torch import nn
@@ -42,9 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, single: None) -> Pat
             "data": {"name": "folder", "path": str(tmp_path / "photos"), "side": 28},
             "method": {"name": method, **settings},
         })  # fmt: skip
-        save_model(
-            tmp_path / f"{method}.safetensors", build_network(recipe, 2), recipe, ("cat", "dog")
-        )
+        save_model(tmp_path / f"{method}.safetensors", build_network(recipe, 2), recipe, ("cat", "dog"))
     return tmp_path
 
 

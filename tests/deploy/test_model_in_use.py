@@ -15,7 +15,7 @@ from torch import nn
 from meada.deploy.model import open_model, save_model
 from meada.deploy.predictions import predict_files
 from meada.errors import MeadaError
-from meada.recipe import resolve
+from meada.runs.recipe import resolve
 
 NETWORK = """
 from torch import nn
@@ -36,7 +36,7 @@ def model(tmp_path: Path, single: None) -> Path:
         "name": "robustify/meada", "network": {"name": f"{tmp_path / 'net.py'}:tiny"},
         "data": {"name": "folder", "path": "photos", "side": 28}, "method": {"name": "meada"},
     })  # fmt: skip
-    from meada.run import build_network
+    from meada.runs.run import build_network
 
     net = build_network(recipe, 3)
     for module in net.modules():
@@ -62,10 +62,7 @@ def test_a_file_alone_is_enough(model):
 def test_a_prediction_is_the_softmax_and_its_entropy(model, picture):
     opened = open_model(model)
     (said,) = predict_files(opened, [picture])
-    x = (
-        torch.from_numpy(np.asarray(Image.open(picture)).transpose(2, 0, 1).copy())[None].float()
-        / 255
-    )
+    x = torch.from_numpy(np.asarray(Image.open(picture)).transpose(2, 0, 1).copy())[None].float() / 255
     with torch.no_grad():
         p = opened.net(x).double().softmax(-1)[0]
     assert said.label == opened.classes[int(p.argmax())]

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from meada.errors import MeadaError
-from meada.evaluation.judge import chance_limit, judge
+from meada.evaluation.readability import chance_limit, judge
 
 
 def guess_chances(n: int, classes: int, least: int) -> float:
@@ -55,9 +55,7 @@ def test_accuracies_are_told_in_per_cent():
     assert told["chance"] == 10 and told["warnings"] == []
 
 
-@pytest.mark.parametrize(
-    "source, made, sentence", [(97, 12, "went too far: .* 12 of 100"), (15, 12, "cannot judge")]
-)
+@pytest.mark.parametrize("source, made, sentence", [(97, 12, "went too far: .* 12 of 100"), (15, 12, "cannot judge")])
 def test_warnings(source, made, sentence):
     (told,) = judge(Reader(), gallery(source, made), classes=10)
     (warning,) = told["warnings"]

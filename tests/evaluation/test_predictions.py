@@ -7,10 +7,10 @@ from tests_tiny import write_recipe
 from meada.errors import MeadaError
 from meada.evaluation.calibration import expected_calibration_error
 from meada.evaluation.predictions import Predictions, load_predictions, save_predictions
-from meada.folder import RunFolder
-from meada.recipe import load_recipe, make
 from meada.reports.inspect import load_gallery
-from meada.run import load_model, run
+from meada.runs.recipe import load_recipe, make
+from meada.runs.run import load_model, run
+from meada.runs.run_folder import RunFolder
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +33,7 @@ def test_predictions_give_the_records_accuracy(finished):
             wanted = record["results"][rule][domain]
             assert 100 * float(right.mean()) == pytest.approx(wanted["accuracy"])
             which = (parts["confidence"].double() * 15).ceil().long().clamp(1, 15) - 1
-            gap = torch.zeros(15, dtype=torch.float64).index_add_(
-                0, which, parts["confidence"].double() - right
-            )
+            gap = torch.zeros(15, dtype=torch.float64).index_add_(0, which, parts["confidence"].double() - right)
             assert float(gap.abs().sum() / len(right)) == pytest.approx(wanted["ece"], abs=1e-6)
 
 
@@ -85,6 +83,4 @@ def test_an_attack_on_a_finished_run_begins_at_its_clean_accuracy(finished):
         assert scores["clean"] == scores["attacked"] == pytest.approx(wanted)
     hard = under_attack(net, task.targets, n=20, radius=64.0)
     assert all(s["attacked"] <= s["clean"] for s in hard["domains"].values())
-    assert sum(s["attacked"] for s in hard["domains"].values()) < sum(
-        s["clean"] for s in hard["domains"].values()
-    )
+    assert sum(s["attacked"] for s in hard["domains"].values()) < sum(s["clean"] for s in hard["domains"].values())

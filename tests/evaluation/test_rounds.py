@@ -10,7 +10,7 @@ from torch.testing import assert_close
 from meada.entropy import softmax_entropy
 from meada.evaluation.rounds import diagnose
 from meada.networks import to_bayesian
-from meada.networks.draw import Draw, holding
+from meada.networks.bayesian.weight_sample import Draw, holding
 from meada.pool import Pool
 
 

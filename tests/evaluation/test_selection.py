@@ -4,8 +4,8 @@ import torch
 
 from meada.datasets.task import Samples, Task
 from meada.evaluation.candidates import Candidates, fixed_subset
-from meada.evaluation.crafted import CRAFTED, crafted
 from meada.evaluation.selection import KNOWS, RULES, Chosen
+from meada.evaluation.validation_shifts import CRAFTED, crafted
 
 
 def samples(n: int, label: int) -> Samples:

@@ -30,17 +30,13 @@ def test_the_corners_belong_to_the_last_band():
 
 def test_energy_is_kept():
     images = torch.rand(3, 2, 8, 6)
-    assert_close(
-        power(images).sum().double(), images.square().sum((2, 3)).mean(), rtol=1e-5, atol=0
-    )
+    assert_close(power(images).sum().double(), images.square().sum((2, 3)).mean(), rtol=1e-5, atol=0)
 
 
 def test_white_noise_is_flat():
     noise = torch.randn(200, 3, 16, 16)
     told = in_bands(power(noise), power(noise))
-    assert torch.allclose(
-        torch.tensor(told["perturbation"]), torch.tensor(told["white"]), atol=0.01
-    )
+    assert torch.allclose(torch.tensor(told["perturbation"]), torch.tensor(told["white"]), atol=0.01)
     assert sum(told["white"]) == pytest.approx(1) and len(told["white"]) == len(EDGES)
 
 

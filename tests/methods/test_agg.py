@@ -11,10 +11,10 @@ from torch.testing import assert_close
 from meada.algorithm import Plan, Watch, begin, train
 from meada.methods import METHODS
 from meada.methods.agg import agg
-from meada.methods.each_domain import EachDomain
 from meada.methods.method import Context, Method
+from meada.methods.parts.descent import Descent
+from meada.methods.parts.each_domain import EachDomain
 from meada.minimise import Training, draws_of_each_domain, page
-from meada.optimise import Descent
 from meada.pool import Pool
 
 SGD = Descent(name="sgd", lr=0.1)

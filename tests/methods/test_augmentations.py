@@ -9,23 +9,23 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.testing import assert_close
 
-from meada.datasets.augment import flip_and_crop
 from meada.errors import MeadaError
+from meada.images.augment import flip_and_crop
+from meada.images.policies import CIFAR10
+from meada.images.random_ops import beta, each_its_own
 from meada.methods import METHODS
 from meada.methods.advtrain import advtrain, approach
 from meada.methods.augmix import OPERATIONS as CHAIN
 from meada.methods.augmix import augmix, divergence, mixed
 from meada.methods.autoaugment import OPERATIONS, autoaugment, varied
-from meada.methods.compose import augmented, compose, flip_crop
 from meada.methods.cutmix import cutmix, hole
 from meada.methods.cutout import cutout, hide
-from meada.methods.draws import beta, each_its_own
 from meada.methods.meada import meada
 from meada.methods.method import Context, Method, Parts
 from meada.methods.mixup import mixup
-from meada.methods.policies import CIFAR10
+from meada.methods.parts.compose import augmented, compose, flip_crop
+from meada.methods.parts.descent import Descent
 from meada.minimise import Training, minimise
-from meada.optimise import Descent
 from meada.pool import Pool
 from meada.streams import stream
 from meada.types import Batch

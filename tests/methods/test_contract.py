@@ -10,7 +10,7 @@ from torch.testing import assert_close
 from meada.algorithm import Plan, begin, train
 from meada.methods import METHODS
 from meada.methods.method import Context
-from meada.optimise import Descent
+from meada.methods.parts.descent import Descent
 from meada.pool import Pool
 
 

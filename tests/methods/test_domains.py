@@ -10,15 +10,15 @@ from torch.testing import assert_close
 
 import meada
 from meada.algorithm import Plan, begin, train
-from meada.checkpoint import save_weights
 from meada.errors import MeadaError
 from meada.methods import METHODS
-from meada.methods.domains import members, numbered, summed
-from meada.methods.each_domain import EachDomain
 from meada.methods.method import Context
-from meada.methods.readout import check_splits, features, frozen, readout
-from meada.optimise import Descent
+from meada.methods.parts.descent import Descent
+from meada.methods.parts.domains import members, numbered, summed
+from meada.methods.parts.each_domain import EachDomain
+from meada.methods.parts.readout import check_splits, features, frozen, readout
 from meada.pool import Pool
+from meada.runs.checkpoint import save_weights
 from meada.types import Batch
 
 SGD = Descent(name="sgd", lr=0.05, momentum=0.9)
@@ -83,7 +83,7 @@ def test_what_is_saved_predicts_and_is_climbed_on(name, net, pool, tmp_path):
     train(training, pool, method, PLAN, SGD)
     save_weights(tmp_path / "model.safetensors", training.net)
     again = method.adapt(deepcopy(net))
-    meada.checkpoint.load_weights_into(again, tmp_path / "model.safetensors")
+    meada.runs.checkpoint.load_weights_into(again, tmp_path / "model.safetensors")
     batch = pool.batch(torch.arange(6))
     assert_close(again.eval()(batch.x), training.net.eval()(batch.x), rtol=0, atol=0)
     x = meada.perturb(again, batch.x, batch.y, beta=1.0, gamma=0.1, step_size=0.1, steps=2)
@@ -107,9 +107,7 @@ def test_another_number_of_domains_than_it_has_parts_for_is_refused(name, net, p
     training, method = fresh(name, net, pool)
     batch = pool.batch(torch.arange(8))
     context = Context(parts=training.parts, step=0, total_steps=8)
-    with pytest.raises(
-        MeadaError, match=f"{name} has parts for 3 source domains and the batch has 4"
-    ):
+    with pytest.raises(MeadaError, match=f"{name} has parts for 3 source domains and the batch has 4"):
         domain = torch.arange(8) % 4
         method.loss(training.net, batch._replace(domain=domain), context)
 

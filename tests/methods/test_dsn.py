@@ -14,11 +14,11 @@ from torch.testing import assert_close
 from meada.algorithm import Plan, begin, train
 from meada.errors import MeadaError
 from meada.methods.dsn import difference, dsn, numbered, private_codes, scale_invariant_mse
-from meada.methods.each_domain import EachDomain
 from meada.methods.method import Context
-from meada.optimise import Descent
+from meada.methods.parts.descent import Descent
+from meada.methods.parts.each_domain import EachDomain
 from meada.pool import Pool
-from meada.recipe import load_recipe
+from meada.runs.recipe import load_recipe
 from meada.types import Batch
 
 SGD = Descent(name="sgd", lr=0.05, momentum=0.9)
@@ -27,9 +27,7 @@ IDS = (7, -2, 40)  # domains may go by any numbers
 
 @pytest.fixture
 def net() -> nn.Sequential:
-    return nn.Sequential(
-        nn.Conv2d(3, 4, 3), nn.Tanh(), nn.Flatten(), nn.Linear(144, 6), nn.Tanh(), nn.Linear(6, 5)
-    )
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.Tanh(), nn.Flatten(), nn.Linear(144, 6), nn.Tanh(), nn.Linear(6, 5))
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from meada.algorithm import Plan, begin, train
 from meada.errors import MeadaError
 from meada.methods.epi_fcr import epi_fcr
 from meada.methods.method import Context
-from meada.optimise import Descent
+from meada.methods.parts.descent import Descent
 from meada.pool import Pool
 
 SGD = Descent(name="sgd", lr=0.05, momentum=0.9, weight_decay=0.01)
@@ -21,9 +21,7 @@ RANK = {1: 0, 5: 1, 8: 2}  # of the domains' numbers
 
 @pytest.fixture
 def net() -> nn.Sequential:
-    return nn.Sequential(
-        nn.Flatten(), nn.Linear(12, 6), nn.BatchNorm1d(6), nn.Tanh(), nn.Linear(6, 4)
-    )
+    return nn.Sequential(nn.Flatten(), nn.Linear(12, 6), nn.BatchNorm1d(6), nn.Tanh(), nn.Linear(6, 4))
 
 
 @pytest.fixture
@@ -106,9 +104,7 @@ def test_the_whole_loss_by_hand(begun, pool):
     logits, z = net(x), f(x)
     base = sum(cross_entropy(logits[m], y[m]) for m in of.values())
     for d, m in of.items():
-        base = base + cross_entropy(
-            modules["readouts"][RANK[d]](modules["features"][RANK[d]](x[m])), y[m]
-        )
+        base = base + cross_entropy(modules["readouts"][RANK[d]](modules["features"][RANK[d]](x[m])), y[m])
     base = base + 0.1 * sum(cross_entropy(modules["random"](z[m]), y[m]) for m in of.values())
     pairs = {}
     for i in RANK:

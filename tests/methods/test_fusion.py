@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from meada.errors import MeadaError
 from meada.methods.fusion import Mixture, fusion
 from meada.methods.method import Context
-from meada.networks.classifier import watching
+from meada.networks.embedding import watching
 from meada.types import Batch
 
 

@@ -10,7 +10,7 @@ from meada.algorithm import begin
 from meada.errors import MeadaError
 from meada.methods.hex import TextureBranch, hex_, without
 from meada.methods.method import Context
-from meada.optimise import Descent
+from meada.methods.parts.descent import Descent
 from meada.pool import Pool
 
 SGD = Descent(name="sgd", lr=0.1)
@@ -82,9 +82,7 @@ def test_before_its_time_it_is_erm(pool, net):
     method = hex_(after=0.5)
     training = begin(net, pool, method, SGD)
     batch = pool.batch(torch.arange(12))
-    loss = lambda step: method.loss(
-        net, batch, Context(parts=training.parts, step=step, total_steps=10)
-    )
+    loss = lambda step: method.loss(net, batch, Context(parts=training.parts, step=step, total_steps=10))
     erm = cross_entropy(net(batch.x), batch.y)
     assert_close(loss(4), erm)
     assert (loss(5) - erm).abs() > 1e-4

@@ -5,8 +5,8 @@ import pytest
 import torch
 from PIL import Image, ImageEnhance, ImageOps
 
-from meada.methods import image_tones as tones
-from meada.methods import image_warps as warps
+from meada.images import tones as tones
+from meada.images import warps as warps
 
 AFFINE, BILINEAR, NEAREST = (
     Image.Transform.AFFINE, Image.Resampling.BILINEAR, Image.Resampling.NEAREST,
@@ -84,9 +84,7 @@ def test_blends_from_nothing_to_twice(ours, enhance):
     pillows = lambda image, factor: enhance(image).enhance(factor)
     strengths = spread(0.1, 1.9)
     # Pillow blends in single precision: a value a rounding below a whole number loses a level
-    agree(
-        ours(photographs(), strengths), with_pillow(photographs(), pillows, strengths), 0.01, off=1
-    )
+    agree(ours(photographs(), strengths), with_pillow(photographs(), pillows, strengths), 0.01, off=1)
 
 
 def transform(entries, resample):

@@ -14,17 +14,17 @@ from torch.testing import assert_close
 
 import meada
 from meada.algorithm import Plan, Watch, begin, train
-from meada.checkpoint import save_weights
 from meada.errors import MeadaError
-from meada.folder import RunFolder
-from meada.methods.each_domain import EachDomain
 from meada.methods.l_cnn import describing, l_cnn, leading, to_low_rank
 from meada.methods.method import Context
-from meada.networks.classifier import watching
-from meada.optimise import Descent
+from meada.methods.parts.descent import Descent
+from meada.methods.parts.each_domain import EachDomain
+from meada.networks.embedding import watching
 from meada.pool import Pool
-from meada.recipe import load_recipe
-from meada.run import load_model
+from meada.runs.checkpoint import save_weights
+from meada.runs.recipe import load_recipe
+from meada.runs.run import load_model
+from meada.runs.run_folder import RunFolder
 
 SGD = Descent(name="sgd", lr=0.05, momentum=0.9)
 IDS = (7, -2, 40)

@@ -19,9 +19,9 @@ from meada.methods.meada_bnn import SHARES, blundell_share, free_energy, uniform
 from meada.methods.method import Context
 from meada.networks import to_bayesian
 from meada.networks.bayesian import divergence
-from meada.networks.draw import Draw, holding
-from meada.recipe import load_recipe
-from meada.run import run
+from meada.networks.bayesian.weight_sample import Draw, holding
+from meada.runs.recipe import load_recipe
+from meada.runs.run import run
 from meada.types import Batch
 
 
@@ -136,9 +136,7 @@ def test_the_ascent_is_the_supplements(net, batch, uncertainty, draws):
 
 
 def test_the_two_uncertainties_part_where_the_draws_disagree(net, batch):
-    go = lambda net, name: perturb(
-        net, *batch, beta=10.0, gamma=0.0, step_size=0.1, steps=5, uncertainty=name
-    )
+    go = lambda net, name: perturb(net, *batch, beta=10.0, gamma=0.0, step_size=0.1, steps=5, uncertainty=name)
     assert not torch.allclose(go(net, "expected"), go(net, "of_mean"), atol=1e-4)
     narrow = to_bayesian(small(), rho=-40.0)
     assert_close(go(narrow, "expected"), go(narrow, "of_mean"), rtol=0, atol=1e-9)
@@ -182,9 +180,7 @@ def test_mc_dropout_goes_through_the_same_door_whatever_the_blocks(batch, draws)
     made = []
     for block in (2, 5, 6):
         pool = meada.Pool(*batch)
-        method = METHODS["meada"](
-            stochastic=["3"], posterior_draws=3, draws=draws, steps=3, block=block
-        )
+        method = METHODS["meada"](stochastic=["3"], posterior_draws=3, draws=draws, steps=3, block=block)
         method.grow(net, pool, Context(seed=4, pool_size=6))
         made.append(pool.images(torch.arange(6, 12)))
     assert_close(made[0], made[1], rtol=0, atol=1e-9)

@@ -12,7 +12,7 @@ from meada.algorithm import Plan, Watch, begin, train
 from meada.errors import MeadaError
 from meada.methods.metareg import Regulariser, inner, metareg, readout_risk
 from meada.methods.method import Context
-from meada.optimise import Descent
+from meada.methods.parts.descent import Descent
 from meada.pool import Pool
 
 SGD = Descent(name="sgd", lr=0.05, momentum=0.9, weight_decay=0.01)
@@ -158,9 +158,7 @@ def test_the_first_stage_lasts_for_its_share(net, pool):
     assert final == [False] * 2 + [True] * 8  # a quarter of ten, rounded down
 
 
-@pytest.mark.parametrize(
-    "bad", [{"share": 1.0}, {"inner_steps": 0}, {"inner_lr": 0.0}, {"phi_lr": 0.0}]
-)
+@pytest.mark.parametrize("bad", [{"share": 1.0}, {"inner_steps": 0}, {"inner_lr": 0.0}, {"phi_lr": 0.0}])
 def test_settings_out_of_range_are_named(bad):
     with pytest.raises(MeadaError, match=next(iter(bad))):
         metareg(**bad)

@@ -96,18 +96,13 @@ def test_the_first_order_takes_the_step_as_a_constant(net, batch):
     with torch.no_grad():
         for weight, slope in zip(moved.parameters(), own, strict=True):
             weight -= 0.7 * slope
-    there = torch.autograd.grad(
-        cross_entropy(moved(batch.x[rest]), batch.y[rest]), list(moved.parameters())
-    )
+    there = torch.autograd.grad(cross_entropy(moved(batch.x[rest]), batch.y[rest]), list(moved.parameters()))
     want = torch.cat([(a + 0.5 * b).flatten() for a, b in zip(own, there, strict=True)])
     assert_close(gradient(net, batch, alpha=0.7, beta=0.5, order="first"), want)
 
 
 def test_every_domain_is_held_out_in_its_turn(net, batch):
-    found = {
-        mldg(alpha=0.0, beta=3.0).loss(net, batch, Context(generator=held_out(s))).item()
-        for s in range(30)
-    }
+    found = {mldg(alpha=0.0, beta=3.0).loss(net, batch, Context(generator=held_out(s))).item() for s in range(30)}
     assert len({round(v, 9) for v in found}) == 3
 
 

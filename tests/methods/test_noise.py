@@ -14,10 +14,10 @@ from meada.methods import METHODS
 from meada.methods.meada import meada
 from meada.methods.method import Context
 from meada.methods.noise import directions, displaced, distance, noise
-from meada.optimise import Descent
+from meada.methods.parts.descent import Descent
 from meada.pool import Pool
-from meada.recipe import load_recipe
-from meada.storage import BlockFile
+from meada.pool.storage import BlockFile
+from meada.runs.recipe import load_recipe
 
 ASCENT = {"beta": 2.0, "gamma": 0.1, "step_size": 0.2, "steps": 4}
 
@@ -99,11 +99,7 @@ def test_the_direction_is_one_of_chance(net):
 
 def test_directions_belong_to_seed_round_and_place():
     x, index = torch.rand(6, 3, 8, 8), torch.arange(6)
-    drawn = {
-        (seed, k): directions(x, index, Context(seed=seed, round=k))
-        for seed in (0, 1)
-        for k in (0, 1)
-    }
+    drawn = {(seed, k): directions(x, index, Context(seed=seed, round=k)) for seed in (0, 1) for k in (0, 1)}
     alone = directions(x[4:], index[4:], Context(seed=1, round=1))
     assert torch.equal(alone, drawn[1, 1][4:])
     rows = torch.cat([d.flatten(1) for d in drawn.values()])

@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 from meada.algorithm import Plan, begin, train
 from meada.methods.method import Context, Method, Parts
-from meada.optimise import Descent
+from meada.methods.parts.descent import Descent
 from meada.pool import Pool
 from meada.types import Batch
 

@@ -10,8 +10,8 @@ from meada.algorithm import begin
 from meada.errors import MeadaError
 from meada.methods.method import Context
 from meada.methods.par import par, patch_risk
+from meada.methods.parts.descent import Descent
 from meada.minimise import descend
-from meada.optimise import Descent
 from meada.pool import Pool
 
 SGD = Descent(name="sgd", lr=0.1)
@@ -76,12 +76,7 @@ def test_the_patch_classifier_gets_better_on_a_fixed_map(net, pool):
 
 def test_the_risk_of_patches_is_the_mean_over_images_and_places():
     logits, y = torch.randn(2, 3, 4, 5), torch.tensor([2, 0])
-    places = [
-        -log_softmax(logits[i, :, r, c], 0)[y[i]]
-        for i in range(2)
-        for r in range(4)
-        for c in range(5)
-    ]
+    places = [-log_softmax(logits[i, :, r, c], 0)[y[i]] for i in range(2) for r in range(4) for c in range(5)]
     assert_close(patch_risk(logits, y), torch.stack(places).mean())
 
 

@@ -10,8 +10,8 @@ from torch.testing import assert_close
 
 from meada.networks import to_bayesian
 from meada.networks.bayesian import divergence
-from meada.networks.draw import Draw
-from meada.networks.prior import Gaussian
+from meada.networks.bayesian.prior import Gaussian
+from meada.networks.bayesian.weight_sample import Draw
 
 layers = pytest.importorskip("bayesian_torch.layers")
 PRIOR = 0.5

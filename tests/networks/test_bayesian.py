@@ -18,16 +18,14 @@ from meada.evaluation.score import predict
 from meada.maximise import perturb
 from meada.networks import NETWORKS, to_bayesian
 from meada.networks.bayesian import divergence
-from meada.networks.draw import Draw, holding
-from meada.networks.prior import Gaussian, ScaleMixture
+from meada.networks.bayesian.prior import Gaussian, ScaleMixture
+from meada.networks.bayesian.weight_sample import Draw, holding
 
 RHO_1 = math.log(math.expm1(1.0))  # softplus of it is 1
 
 
 def small() -> nn.Module:
-    return nn.Sequential(
-        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(16, 5)
-    )
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(16, 5))
 
 
 def divergences(mu: float, sigma: float, prior, n: int = 100) -> torch.Tensor:
@@ -48,9 +46,7 @@ def test_mu_is_the_given_networks_and_sigma_is_softplus_of_rho():
         twin, layer = net.get_submodule(name), plain.get_submodule(name)
         assert isinstance(twin, type(layer)) and type(twin) is not type(layer)
         assert torch.equal(twin.weight_mu, layer.weight) and torch.equal(twin.bias_mu, layer.bias)
-        assert_close(
-            softplus(twin.weight_rho), torch.full_like(layer.weight, math.log1p(math.exp(-3)))
-        )
+        assert_close(softplus(twin.weight_rho), torch.full_like(layer.weight, math.log1p(math.exp(-3))))
     assert type(net[1]) is nn.BatchNorm2d and torch.equal(net[1].weight, plain[1].weight)
     assert "weight" in plain[0]._parameters  # the given one is left alone
 

@@ -6,7 +6,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from meada.errors import MeadaError
-from meada.networks.classifier import bare, embedding_width, watching
+from meada.networks.embedding import bare, embedding_width, watching
 
 X = torch.rand(3, 3, 4, 4, dtype=torch.float64)
 

@@ -60,9 +60,7 @@ def test_a_layer_keeps_its_input_and_adds_growth_channels(layer: type[nn.Module]
 def test_blocks_halve_the_map_and_the_channels() -> None:
     net, shapes = densenet(), []
     for name in ("block1", "transition1", "block2", "transition2", "block3"):
-        net.get_submodule(name).register_forward_hook(
-            lambda _, __, out: shapes.append(tuple(out.shape[1:]))
-        )
+        net.get_submodule(name).register_forward_hook(lambda _, __, out: shapes.append(tuple(out.shape[1:])))
     net(torch.rand(1, 3, 32, 32))
     assert shapes == [(216, 32, 32), (108, 16, 16), (300, 16, 16), (150, 8, 8), (342, 8, 8)]
 

@@ -8,7 +8,7 @@ from torch.testing import assert_close
 from meada.errors import MeadaError
 from meada.maximise import perturb
 from meada.networks import to_bayesian
-from meada.networks.drawing import drawing
+from meada.networks.posterior import drawing
 
 X = torch.rand(6, 3, 4, 4, generator=torch.Generator().manual_seed(0))
 

@@ -35,7 +35,7 @@ def test_a_function_with_classes_of_its_own_is_not_told_of_others(module):
 
 
 def test_a_recipe_takes_arguments_without_annotation(tmp_path):
-    from meada.recipe import make, resolve
+    from meada.runs.recipe import make, resolve
 
     (tmp_path / "n.py").write_text(
         "from torch import nn\ndef net(num_classes, width=3, *rest, **more):\n"

@@ -15,9 +15,7 @@ from meada.networks.resnet import resnet18
 
 
 def small(num_classes: int = 5) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(4, num_classes)
-    )
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(4, num_classes))
 
 
 def copied(net: nn.Module) -> dict[str, Tensor]:
@@ -52,9 +50,7 @@ def test_all_that_was_written_is_read(
     assert report == LoadReport(loaded=tuple(source), left=(), unused=())
 
 
-def test_the_old_format_of_torch_is_read(
-    tmp_path: Path, net: nn.Sequential, source: dict[str, Tensor]
-) -> None:
+def test_the_old_format_of_torch_is_read(tmp_path: Path, net: nn.Sequential, source: dict[str, Tensor]) -> None:
     path = tmp_path / "old.pth"
     torch.save(source, path, _use_new_zipfile_serialization=False)
     load_weights(net, str(path))
@@ -88,9 +84,7 @@ def refused(net: nn.Module, path: Path, *, partial: bool = False) -> str:
     return sentence
 
 
-def test_a_head_for_other_classes_is_refused_with_both_shapes(
-    tmp_path: Path, source: dict[str, Tensor]
-) -> None:
+def test_a_head_for_other_classes_is_refused_with_both_shapes(tmp_path: Path, source: dict[str, Tensor]) -> None:
     torch.save(source, tmp_path / "w.pth")
     sentence = refused(small(num_classes=7), tmp_path / "w.pth")
     assert "3.weight (5, 4) where the network has (7, 4)" in sentence
@@ -107,9 +101,7 @@ def test_missing_and_unknown_names_are_refused_by_name_and_number(
     assert "has module.0.weight, module.0.bias, module.1.weight and 6 more" in sentence
 
 
-def test_partial_loading_takes_what_fits_and_says_what_is_left(
-    tmp_path: Path, source: dict[str, Tensor]
-) -> None:
+def test_partial_loading_takes_what_fits_and_says_what_is_left(tmp_path: Path, source: dict[str, Tensor]) -> None:
     source["extra"] = torch.zeros(3)
     del source["0.bias"]
     torch.save(source, tmp_path / "w.pth")
@@ -154,9 +146,7 @@ def test_a_hostile_pickle_is_refused_and_does_nothing(
     assert not mark.exists()
 
 
-def test_a_plain_hostile_pickle_is_refused_and_does_nothing(
-    tmp_path: Path, net: nn.Sequential
-) -> None:
+def test_a_plain_hostile_pickle_is_refused_and_does_nothing(tmp_path: Path, net: nn.Sequential) -> None:
     path = tmp_path / "w.pt"
     path.write_bytes(pickle.dumps(Hostile(tmp_path / "mark"), protocol=2))
     refused(net, path)
@@ -176,9 +166,7 @@ def test_a_truncated_file_is_refused(
 
 @pytest.mark.parametrize("content", [b"an html page, say", b"\x80\x02}q\x00.", bytes(1000)])
 @pytest.mark.parametrize("suffix", [".pth", ".safetensors"])
-def test_another_kind_of_file_is_refused(
-    tmp_path: Path, net: nn.Sequential, content: bytes, suffix: str
-) -> None:
+def test_another_kind_of_file_is_refused(tmp_path: Path, net: nn.Sequential, content: bytes, suffix: str) -> None:
     path = tmp_path / f"w{suffix}"
     path.write_bytes(content)
     refused(net, path)
@@ -223,9 +211,7 @@ def test_a_path_without_a_file_is_refused(tmp_path: Path, net: nn.Sequential, na
     assert "no file of weights" in refused(net, tmp_path / name)
 
 
-def test_a_classifier_of_another_set_starts_from_a_trained_body(
-    tmp_path: Path, single: None
-) -> None:
+def test_a_classifier_of_another_set_starts_from_a_trained_body(tmp_path: Path, single: None) -> None:
     trained = resnet18(num_classes=10)
     torch.save(trained.state_dict(), tmp_path / "r.pth")
     net = resnet18(num_classes=7)
@@ -240,9 +226,7 @@ def test_the_published_alexnet_convolutions(real_data: Path, single: None) -> No
     path = real_data / "weights" / "alexnet_imagenet_conv.pth"
     random = net.features[0].weight.detach().clone()
     report = load_weights(net, path, partial=True)
-    assert report.left == tuple(
-        f"classifier.{layer}.{part}" for layer in (1, 4, 6) for part in ("weight", "bias")
-    )
+    assert report.left == tuple(f"classifier.{layer}.{part}" for layer in (1, 4, 6) for part in ("weight", "bias"))
     assert report.unused == ()
     assert roughness(random) == pytest.approx(1, abs=0.05)
     assert roughness(net.features[0].weight.detach()) < 0.6  # it is 0.499

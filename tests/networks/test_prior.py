@@ -11,7 +11,7 @@ from scipy.stats import norm
 from torch.testing import assert_close
 
 from meada.errors import MeadaError
-from meada.networks.prior import Gaussian, ScaleMixture
+from meada.networks.bayesian.prior import Gaussian, ScaleMixture
 
 PRIOR = ScaleMixture()
 PLACES = np.array([0.0, 1e-4, 2e-3, 0.0093, 0.02, 0.5, 3.0, 40.0, 1e3])
@@ -55,9 +55,7 @@ def test_two_equal_parts_are_one_gaussian():
     theta = torch.randn(20)
     both = ScaleMixture(pi=0.3, sigma1=0.7, sigma2=0.7)
     assert_close(both.log_prob(theta), Gaussian(sigma=0.7).log_prob(theta))
-    assert_close(
-        Gaussian(sigma=0.7).log_prob(theta), torch.distributions.Normal(0.0, 0.7).log_prob(theta)
-    )
+    assert_close(Gaussian(sigma=0.7).log_prob(theta), torch.distributions.Normal(0.0, 0.7).log_prob(theta))
 
 
 @pytest.mark.parametrize("bad", [{"pi": 0.0}, {"pi": 1.0}, {"sigma1": 0.0}, {"sigma2": -1.0}])

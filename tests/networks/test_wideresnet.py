@@ -31,9 +31,7 @@ def test_count_of_the_paper_s(num_classes: int, published: int) -> None:
     assert count(wideresnet(num_classes=num_classes)) == published
 
 
-@pytest.mark.parametrize(
-    ("depth", "widen", "published"), [(28, 10, 36_479_194), (16, 10, 17_116_634)]
-)
+@pytest.mark.parametrize(("depth", "widen", "published"), [(28, 10, 36_479_194), (16, 10, 17_116_634)])
 def test_count_of_wider_ones(depth: int, widen: int, published: int) -> None:
     """36.5M and 17.1M in the same paper; to the unit in the CIFAR-10 table of osmr/imgclsmob."""
     with torch.device("meta"):

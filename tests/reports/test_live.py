@@ -9,11 +9,11 @@ import pytest
 from tests_tiny import write_recipe
 
 from meada.errors import MeadaError
-from meada.folder import RunFolder
-from meada.recipe import load_recipe
 from meada.reports.live import at_work, going_on, lines
 from meada.reports.serve import page, server
-from meada.run import noted, run
+from meada.runs.recipe import load_recipe
+from meada.runs.run import noted, run
+from meada.runs.run_folder import RunFolder
 
 
 @pytest.fixture

@@ -78,9 +78,7 @@ def test_it_is_drawn_without_complaint_or_request(page, browser, width, dark):
     browser.open(page, width=width, dark=dark)
     assert browser.complaints() == []
     assert browser.requests() == [page.as_uri()]
-    drawn = browser.run(
-        "[...document.querySelectorAll('.plot')].map(p => p.querySelectorAll('svg .drawn').length)"
-    )
+    drawn = browser.run("[...document.querySelectorAll('.plot')].map(p => p.querySelectorAll('svg .drawn').length)")
     assert len(drawn) > 10 and min(drawn) > 0
     shown = browser.run("[...document.images].map(i => i.naturalWidth)")
     assert shown and min(shown) > 0
@@ -91,9 +89,7 @@ def test_nothing_sticks_out_sideways(page, browser, width):
     browser.open(page, width=width)
     assert browser.run("innerWidth") == width
     assert browser.run("document.documentElement.scrollWidth") == width
-    wide = browser.run(
-        "[...document.querySelectorAll('.scroll')].some(b => b.scrollWidth > b.clientWidth)"
-    )
+    wide = browser.run("[...document.querySelectorAll('.scroll')].some(b => b.scrollWidth > b.clientWidth)")
     assert wide or width > 360  # a wide table scrolls in its own box
     cut = browser.run("""[...document.querySelectorAll('svg text')].filter(t => {
         const [a, b] = [t.getBoundingClientRect(), t.closest('svg').getBoundingClientRect()];

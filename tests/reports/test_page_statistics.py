@@ -135,6 +135,4 @@ def test_severities_of_one_image_are_one_image(tmp_path):
         boot = Bootstrap("last", experiment.domains)
         boot.prepare(list(experiment.runs()))
         found.append(boot.interval(experiment.groups[0], "svhn"))
-    assert found[0].low == pytest.approx(found[1].low) and found[0].high == pytest.approx(
-        found[1].high
-    )
+    assert found[0].low == pytest.approx(found[1].low) and found[0].high == pytest.approx(found[1].high)

@@ -15,8 +15,7 @@ def records(pattern):
     paths = sorted((ROOT / "results").glob(f"{pattern}/record.json"))
     assert paths, f"no record matches results/{pattern}"
     return [
-        json.loads(path.read_text())
-        | {"settings": tomllib.loads((path.parent / "recipe.toml").read_text())}
+        json.loads(path.read_text()) | {"settings": tomllib.loads((path.parent / "recipe.toml").read_text())}
         for path in paths
     ]
 

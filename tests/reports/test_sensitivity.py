@@ -7,7 +7,6 @@ from statistics import mean, stdev
 import pytest
 from scipy.special import stdtrit
 
-from meada.recipe import load_recipe, to_toml
 from meada.reports.runs import find_runs
 from meada.reports.sensitivity import (
     by_chance,
@@ -20,6 +19,7 @@ from meada.reports.sensitivity import (
     within_seeds,
 )
 from meada.reproduce.sets import STUDY, short
+from meada.runs.recipe import load_recipe, to_toml
 
 ENVIRONMENT = {"threads": 1, "processor": "some CPU"}
 

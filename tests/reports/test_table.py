@@ -11,10 +11,7 @@ from meada.reports.table import print_record
 
 
 def printed(domains: dict[str, float]) -> list[str]:
-    results = {
-        rule: {name: {"accuracy": value + k} for name, value in domains.items()}
-        for k, rule in enumerate(RULES)
-    }
+    results = {rule: {name: {"accuracy": value + k} for name, value in domains.items()} for k, rule in enumerate(RULES)}
     seconds = {"minimise": 61.7, "maximise": 0.0}
     record = {"recipe": "r", "seed": 3, "results": results, "seconds": seconds, "steps": 1380}
     screen = StringIO()

@@ -8,7 +8,6 @@ import pytest
 from scipy.special import stdtr
 
 from meada.errors import MeadaError
-from meada.recipe import Recipe, load_recipe, to_toml
 from meada.reports.beside_paper import paper
 from meada.reports.budget import reached, seconds_at
 from meada.reports.budget import section as equal_seconds
@@ -19,6 +18,7 @@ from meada.reports.order import order, trend
 from meada.reports.runs import find_runs
 from meada.reports.table1 import of_table_1, page, write
 from meada.reproduce.sets import short, with_rounds
+from meada.runs.recipe import Recipe, load_recipe, to_toml
 
 RULES = ("last", "source_val", "crafted", "oracle")
 
@@ -263,9 +263,7 @@ def test_a_closer_look_stands_beside_the_same_seeds_of_table_1(four, make):
     told = page(find_runs([*four, *looked]), "meada reproduce digits")
     rest = told.partition("## Where the oracle looks more closely")[2].partition("\n## ")[0]
     assert "| erm | every 200 steps, at 600 images a target | 31.00 ± 1.41 | 50.00 ± 0.00 |" in rest
-    assert (
-        "| erm | every 100 steps, at 2,007 images a target | 32.00 ± 1.41 | 54.00 ± 1.41 |" in rest
-    )
+    assert "| erm | every 100 steps, at 2,007 images a target | 32.00 ± 1.41 | 54.00 ± 1.41 |" in rest
     assert "| difference | **+1.00 ± 0.00** | **+4.00 ± 1.00** | **+2.00 ± 0.00** |" in rest
     assert "99" not in rest and "the same to the last image" in rest
     assert "run-6" in told.partition("## Left out")[2]  # the seed without its like

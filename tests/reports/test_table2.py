@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from meada.errors import MeadaError
-from meada.recipe import load_recipe, to_toml
 from meada.reports.runs import Run, find_runs
 from meada.reports.table2 import (
     GROUPS,
@@ -16,6 +15,7 @@ from meada.reports.table2 import (
     on_pacs,
     rows,
 )
+from meada.runs.recipe import load_recipe, to_toml
 
 
 def put(folder: Path, method: str, target: str, accuracy: float, seed: int = 0, **changes) -> None:
@@ -79,9 +79,7 @@ def test_an_average_needs_all_four_targets_and_the_best_is_of_its_own_kind(tmp_p
 def test_scaled_and_full_runs_are_never_averaged(tmp_path):
     put(tmp_path, "ada", "photo", 60.0)
     put(tmp_path, "ada", "photo", 80.0, recipe="pacs/ada-photo")
-    found = {
-        r.whose: r.values[2] for r in rows(runs(tmp_path), rules=("last",)) if r.method == "ADA"
-    }
+    found = {r.whose: r.values[2] for r in rows(runs(tmp_path), rules=("last",)) if r.method == "ADA"}
     assert found == {"paper": 85.1, "ours, full, last": 80.0, "ours, scaled, last": 60.0}
 
 

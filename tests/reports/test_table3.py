@@ -7,11 +7,11 @@ import pytest
 
 from meada.corruptions import CORRUPTIONS
 from meada.errors import MeadaError
-from meada.recipe import load_recipe, to_toml
 from meada.reports.cifar import COLUMNS, corruption_mean, gather
 from meada.reports.figure2 import figure2
 from meada.reports.runs import Run, find_runs
 from meada.reports.table3 import PAPER, page, write
+from meada.runs.recipe import load_recipe, to_toml
 
 
 def scores(accuracy: float) -> dict:

@@ -41,9 +41,7 @@ def test_an_ascent_without_the_entropy_is_not_given_one():
 
 def test_a_network_of_unknown_normalisation_climbs_in_pixels():
     small = Facts(images=100, side=32, network="me.py:net", asked_side=32)
-    near, far = (
-        plan_for(f)["method.step_size"].value for f in (replace(small, normalises=False), small)
-    )
+    near, far = (plan_for(f)["method.step_size"].value for f in (replace(small, normalises=False), small))
     assert near == 0.25 * far  # what official units would bring with a Normalise(0.5, 0.5)
     for known in (True, False):  # of larger ones it does not matter
         plan = plan_for(replace(small, side=300, asked_side=224, normalises=known))

@@ -12,10 +12,10 @@ from safetensors import safe_open
 
 from meada.corruptions import CORRUPTIONS
 from meada.errors import MeadaError
+from meada.robustify.pipeline import carried_out, planned
 from meada.robustify.prepare import Asked
 from meada.robustify.robustness import verdict
-from meada.robustify.whole import carried_out, planned
-from meada.run import run
+from meada.runs.run import run
 
 NETWORK = """
 from torch import nn
@@ -92,9 +92,7 @@ def test_the_same_command_carries_on_and_another_is_refused(photos, asked, tmp_p
     run(plan.erm, out / "erm")  # then the power went
     (out / "meada").mkdir()
     before = (out / "plan.json").read_bytes()
-    monkeypatch.setattr(
-        "meada.robustify.whole.prepare", lambda *_, **__: pytest.fail("planned anew")
-    )
+    monkeypatch.setattr("meada.robustify.pipeline.prepare", lambda *_, **__: pytest.fail("planned anew"))
     again = planned(asked, out, say=print, bar=quiet)
     assert (again.erm, again.hardened) == (plan.erm, plan.hardened)
     stamp = (out / "erm" / "model.safetensors").stat().st_mtime_ns

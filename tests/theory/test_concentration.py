@@ -25,10 +25,7 @@ from meada.theory import (
 
 def printed(n: int, classes: int, delta: float) -> float:
     """Proposition 3, typed again from the paper in plain floats."""
-    return (
-        classes * math.log(n) * math.sqrt(math.log(2 / delta)) / math.sqrt(2 * n)
-        + (classes - 1) / n
-    )
+    return classes * math.log(n) * math.sqrt(math.log(2 / delta)) / math.sqrt(2 * n) + (classes - 1) / n
 
 
 def entropy(p: np.ndarray) -> np.ndarray:
@@ -45,9 +42,7 @@ def test_the_bound_worked_out_by_hand() -> None:
 
 @given(st.integers(1, 10**9), st.integers(1, 2000), st.floats(1e-12, 1 - 1e-12))
 def test_the_bound_is_the_printed_one(n: int, classes: int, delta: float) -> None:
-    assert entropy_deviation_bound(n, classes, delta) == pytest.approx(
-        printed(n, classes, delta), rel=1e-13
-    )
+    assert entropy_deviation_bound(n, classes, delta) == pytest.approx(printed(n, classes, delta), rel=1e-13)
 
 
 @pytest.mark.parametrize("n", [2, 7, 1000])
@@ -193,9 +188,7 @@ REPEATS = 4000
 
 @pytest.mark.parametrize("delta", [0.01, 0.1, 0.5])
 @pytest.mark.parametrize(("n", "classes"), [(3_000, 2), (5_000, 3), (20_000, 5)])
-def test_proposition_3_holds_at_its_confidence_in_simulation(
-    n: int, classes: int, delta: float
-) -> None:
+def test_proposition_3_holds_at_its_confidence_in_simulation(n: int, classes: int, delta: float) -> None:
     rng = np.random.default_rng([n, classes])
     p_x, predictions = rng.dirichlet(np.ones(8)), rng.dirichlet(np.full(classes, 0.3), 8)
     bound = entropy_deviation_bound(n, classes, delta)

@@ -69,9 +69,7 @@ def test_no_law_does_better_than_the_dual(seed: int, gamma: float) -> None:
 @pytest.mark.parametrize("gamma", GAMMAS)
 def test_moving_each_atom_to_its_own_maximiser_reaches_the_supremum(gamma: float) -> None:
     case = Instance(7)
-    scores = case.value - np.where(
-        np.isinf(case.cost), np.inf, gamma * np.where(np.isinf(case.cost), 0, case.cost)
-    )
+    scores = case.value - np.where(np.isinf(case.cost), np.inf, gamma * np.where(np.isinf(case.cost), 0, case.cost))
     worst = np.bincount(scores.argmax(1), weights=case.p0, minlength=len(case.p0))
     reached = worst @ case.value - gamma * transport_distance(worst, case.p0, case.cost)
     assert reached == pytest.approx(dual_value(case.p0, case.value, case.cost, gamma), abs=1e-9)
@@ -92,9 +90,7 @@ def test_mass_pays_to_go_from_p0_to_p_where_the_way_back_costs_otherwise(gamma: 
 def test_a_large_gamma_leaves_every_atom_in_place() -> None:
     case = Instance(1)
     np.testing.assert_allclose(surrogate_losses(case.value, case.cost, 1e9), case.value)
-    assert primal_value(case.p0, case.value, case.cost, 1e6).value == pytest.approx(
-        case.p0 @ case.value, rel=1e-9
-    )
+    assert primal_value(case.p0, case.value, case.cost, 1e6).value == pytest.approx(case.p0 @ case.value, rel=1e-9)
 
 
 def test_at_gamma_0_the_proposition_needs_labels_to_stay_all_the_same() -> None:
@@ -175,9 +171,7 @@ def test_the_gradient_identity_by_finite_differences(seed: int) -> None:
     values = torch.stack([objective(theta, x) for x in candidates]).sort().values
     assert values[-1] - values[-2] > 1e-4  # one maximiser, and the nudges do not change it
     by_differences = finite_differences(lambda t: surrogate(objective, t, candidates), theta)
-    torch.testing.assert_close(
-        surrogate_gradient(objective, theta, candidates), by_differences, atol=1e-8, rtol=1e-7
-    )
+    torch.testing.assert_close(surrogate_gradient(objective, theta, candidates), by_differences, atol=1e-8, rtol=1e-7)
 
 
 def test_the_printed_identity_drops_the_gradient_of_the_cost() -> None:

@@ -33,9 +33,7 @@ def test_proposition_1_for_random_deterministic_networks(seed: int) -> None:
     assert terms.i_x_y == pytest.approx(terms.h_y, abs=1e-12)
     assert terms.h_y_given_x == pytest.approx(0, abs=1e-12)
     # Deterministic Z: I(X;Z) = H(Z), as in the Deterministic Information Bottleneck.
-    assert terms.i_x_z == pytest.approx(
-        float(shannon_entropy(graph_law(p, z, codes).sum(0))), abs=1e-12
-    )
+    assert terms.i_x_z == pytest.approx(float(shannon_entropy(graph_law(p, z, codes).sum(0))), abs=1e-12)
 
 
 def test_data_processing_is_strict_when_the_classifier_merges_codes() -> None:

@@ -77,9 +77,7 @@ def test_corollary_1_over_random_laws_within_epsilon(epsilon: float, classes: in
 
 @pytest.mark.parametrize("classes", CLASSES)
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_the_worst_law_reaches_the_sharp_bound_and_stays_below_the_printed_one(
-    epsilon: float, classes: int
-) -> None:
+def test_the_worst_law_reaches_the_sharp_bound_and_stays_below_the_printed_one(epsilon: float, classes: int) -> None:
     rng = np.random.default_rng(classes)
     p = deterministic(rng, inputs=5, classes=classes)
     p_x = p.sum(1, keepdims=True)
@@ -123,9 +121,7 @@ def test_beyond_one_half_the_printed_expression_only_says_less_than_log_k(classe
 
 
 @pytest.mark.parametrize(("classes", "trivial_from"), [(2, 0.1837), (10, 0.2817), (100, 0.3071)])
-def test_the_printed_bound_says_nothing_long_before_one_half(
-    classes: int, trivial_from: float
-) -> None:
+def test_the_printed_bound_says_nothing_long_before_one_half(classes: int, trivial_from: float) -> None:
     assert conditional_entropy_bound(trivial_from - 1e-4, classes) < math.log(classes)
     assert conditional_entropy_bound(trivial_from + 1e-4, classes) > math.log(classes)
 

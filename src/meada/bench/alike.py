@@ -36,15 +36,11 @@ def agreement(subject: Subject, n: int, exact: int, within: float = WITHIN) -> d
     return {**found, "agreement_float64": exactly}
 
 
-def climbed_by_published(
-    subject: Subject, n: int, layout: torch.memory_format = torch.contiguous_format
-) -> Images:
+def climbed_by_published(subject: Subject, n: int, layout: torch.memory_format = torch.contiguous_format) -> Images:
     net = subject.published()
     net.whole.to(memory_format=layout)  # type: ignore[call-overload]
     with space() as where:
-        born = published.maximise(
-            net, held(subject, n), subject.labels(n), subject.ascent, where.log
-        )
+        born = published.maximise(net, held(subject, n), subject.labels(n), subject.ascent, where.log)
     return torch.cat(born)
 
 

@@ -19,9 +19,7 @@ BLOCKS = (16, 32, 64, 128, 256, 512)
 PEAK_STEPS = 3  # of the ascent's; a bare loop takes the same time for each
 
 
-def maximise(
-    subject: Subject, n: int, compared: int, exact: int, rounds: int, tell: Tell
-) -> Result:
+def maximise(subject: Subject, n: int, compared: int, exact: int, rounds: int, tell: Tell) -> Result:
     """Harder copies of ``n`` images; ``compared`` of them are first checked to come out alike."""
     agreed = agreement(subject, compared, exact)  # warms up both sides, too
     subject = at_size(subject, n)

@@ -10,7 +10,7 @@ from torch import Tensor
 from meada.bench.measure import Result, Tell, Work, interleave, scaled, speedup
 from meada.bench.pictures import Pictures, loader
 from meada.bench.subjects import Subject
-from meada.datasets.augment import flip_and_crop
+from meada.images.augment import flip_and_crop
 from meada.networks.normalise import CIFAR_MEAN, CIFAR_STD, Normalise
 from meada.pool import Pool
 from meada.streams import stream
@@ -31,8 +31,7 @@ def data_path(subject: Subject, n: int, batch: int, rounds: int, tell: Tell) -> 
     interleave(sides, 1)
     times = interleave(sides, rounds, tell)
     return Result(
-        about=f"{n} images of {subject.pixels} x {subject.pixels} in batches of {batch}: flip, "
-        "crop, normalise",
+        about=f"{n} images of {subject.pixels} x {subject.pixels} in batches of {batch}: flip, crop, normalise",
         unit="us/image",
         rounds=rounds,
         sides={name: scaled(t, 1e6 / n) for name, t in times.items()},
@@ -43,9 +42,7 @@ def data_path(subject: Subject, n: int, batch: int, rounds: int, tell: Tell) -> 
     )
 
 
-def augmented_batch(
-    pool: Pool, index: Labels, normalise: Normalise, generator: torch.Generator
-) -> Images:
+def augmented_batch(pool: Pool, index: Labels, normalise: Normalise, generator: torch.Generator) -> Images:
     """What a step of the minimisation phase does before the network's first convolution."""
     return normalise(pool.batch(index, partial(flip_and_crop, generator=generator)).x)
 

@@ -18,9 +18,7 @@ def load_floors(path: Path = SHIPPED) -> Floors:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise MeadaError(f"{path} is not TOML: {error}") from None
     for case, floors in table.items():
-        if not isinstance(floors, dict) or not all(
-            isinstance(v, int | float) for v in floors.values()
-        ):
+        if not isinstance(floors, dict) or not all(isinstance(v, int | float) for v in floors.values()):
             raise MeadaError(f"{path}: '{case}' is no table of numbers, as in published = 2.5")
     return {case: {k: float(v) for k, v in floors.items()} for case, floors in table.items()}
 

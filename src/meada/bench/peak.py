@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import conv2d
 
 from meada.bench.measure import Spread, interleave, work
-from meada.networks.rest import at_rest
+from meada.networks.freezing import at_rest
 from meada.types import Images
 
 LAYOUTS = {"channels first": torch.contiguous_format, "channels last": torch.channels_last}

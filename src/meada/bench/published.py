@@ -17,7 +17,7 @@ from torch.optim import SGD, Adam, Optimizer
 
 from meada.bench.pictures import Pictures, keep
 from meada.bench.published_networks import Network
-from meada.optimise import Descent
+from meada.methods.parts.descent import Descent
 from meada.types import Images, Labels, Logits, Scalar
 
 
@@ -32,9 +32,7 @@ class Ascent:
     batch: int
 
 
-def maximise(
-    net: Network, images: Images | Pictures, labels: Labels, how: Ascent, log: TextIOBase
-) -> list[Tensor]:
+def maximise(net: Network, images: Images | Pictures, labels: Labels, how: Ascent, log: TextIOBase) -> list[Tensor]:
     """Harder copies of all images, in whole batches; the last partial batch is left out.
 
     They are floats in [0, 1]; pictures are also converted to pictures, one by one, and appended to

@@ -53,8 +53,7 @@ def block_rows(record: Mapping[str, Any]) -> tuple[Cells, list[Cells]]:
 def alike_rows(record: Mapping[str, Any]) -> tuple[Cells, list[Cells]]:
     """Which part of the perturbed pixels agrees to 1e-5: head and a line for each network."""
     lines = [
-        [name, str(case["facts"]["compared"])]
-        + [f"{100 * case['facts'][kind]:.3f} %" for kind in ALIKE]
+        [name, str(case["facts"]["compared"])] + [f"{100 * case['facts'][kind]:.3f} %" for kind in ALIKE]
         for name, case in record["cases"].items()
         if "agreement" in case["facts"]
     ]
@@ -72,9 +71,7 @@ def print_record(record: Mapping[str, Any], console: Console | None = None) -> N
 
 def markdown(record: Mapping[str, Any], command: str) -> str:
     """The tables, the machine and the command, as they stand in the README."""
-    tables = [
-        f"{title}:\n\n{markdown_table(columns, lines)}" for title, columns, lines in _tables(record)
-    ]
+    tables = [f"{title}:\n\n{markdown_table(columns, lines)}" for title, columns, lines in _tables(record)]
     about = "\n".join(f"- `{name}`: {case['about']}" for name, case in record["cases"].items())
     return "\n\n".join([f"`{command}` on {machine(record)}.", *tables, about])
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from meada.bench.report import machine, markdown_table, update
 from meada.bench.subjects import STEPS
-from meada.methods.growing import GROWTH
+from meada.methods.parts.growing import GROWTH
 
 HEAD = [
     "data", "K", "rule", "images in D", "8 bits", "of it on disk", "images climbed",

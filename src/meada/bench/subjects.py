@@ -12,8 +12,8 @@ from meada.bench.published import Ascent
 from meada.bench.published_networks import Network
 from meada.methods import Method
 from meada.pool import Pool, as_float
-from meada.recipe import Recipe, load_recipe, method_of
-from meada.run import build_network
+from meada.runs.recipe import Recipe, load_recipe, method_of
+from meada.runs.run import build_network
 from meada.streams import stream
 from meada.types import Images8, Labels
 

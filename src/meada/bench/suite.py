@@ -12,8 +12,8 @@ from meada.bench.data_path import data_path
 from meada.bench.measure import Result
 from meada.bench.subjects import SUBJECTS
 from meada.bench.whole import whole_run
-from meada.environment import environment
 from meada.errors import MeadaError, nearest
+from meada.machine.environment import environment
 
 Sizes = dict[str, int]
 Tell = Callable[[str, int, int], None]  # the case's name, rounds done, of how many

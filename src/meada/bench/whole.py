@@ -23,13 +23,13 @@ from meada.bench.phases import (
     space,
 )
 from meada.bench.subjects import Subject
-from meada.checkpoint import save_checkpoint, save_weights
 from meada.datasets import Samples, Task
 from meada.evaluation.candidates import Candidates
 from meada.evaluation.rounds import SAMPLE, diagnose
 from meada.evaluation.selection import RULES
 from meada.pool import as_float
-from meada.recipe import Recipe
+from meada.runs.checkpoint import save_checkpoint, save_weights
+from meada.runs.recipe import Recipe
 
 TARGETS = {"svhn": 26_032, "mnist_m": 9_001, "usps": 2_007, "syn": 9_553}  # images to be scored
 EVERY = 100  # steps between evaluations of the published code
@@ -51,7 +51,7 @@ class Length:
 def length(recipe: Recipe) -> Length:
     """Of the recipe's own run.
 
-    >>> from meada.recipe import load_recipe
+    >>> from meada.runs.recipe import load_recipe
     >>> length(load_recipe("digits/meada")).climbed_published  # 9,984 + 19,968 + 39,936
     69888
     """
@@ -80,10 +80,7 @@ def whole_run(subject: Subject, n: int, steps: int, scored: int, rounds: int, te
         sides = _parts(where, subject, n, steps, scored)
         interleave(sides, 1)
         times = interleave(sides, rounds, tell)
-    lines = [
-        _seconds({name: t[i] for name, t in times.items()}, full, recipe, n, steps, scored)
-        for i in range(rounds)
-    ]
+    lines = [_seconds({name: t[i] for name, t in times.items()}, full, recipe, n, steps, scored) for i in range(rounds)]
     totals = {name: [line[name] for line in lines] for name in lines[0]}
     bare, scoring = _sum(totals, "train"), _sum(totals, "score")
     whole = {side: [a + b for a, b in zip(bare[side], scoring[side], strict=True)] for side in bare}
@@ -123,9 +120,7 @@ def _parts(where: Space, subject: Subject, n: int, steps: int, scored: int) -> d
     }
 
 
-def _seconds(
-    t: Mapping[str, float], full: Length, recipe: Recipe, n: int, steps: int, scored: int
-) -> dict[str, float]:
+def _seconds(t: Mapping[str, float], full: Length, recipe: Recipe, n: int, steps: int, scored: int) -> dict[str, float]:
     """One round's times at full length. Named by side, by what it counts as, and by part."""
     minimise = full.steps / steps * t["meada minimise"]
     maximise = full.climbed / n * t["meada maximise"]

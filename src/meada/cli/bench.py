@@ -16,12 +16,8 @@ def bench(
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Small sizes, in a minute.")] = False,
-    check: Annotated[
-        bool, typer.Option("--check", help="Exit with 1 if a ratio is below its floor.")
-    ] = False,
-    floors: Annotated[
-        Path | None, typer.Option(help="A TOML file of floors. [default: the package's]")
-    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Exit with 1 if a ratio is below its floor.")] = False,
+    floors: Annotated[Path | None, typer.Option(help="A TOML file of floors. [default: the package's]")] = None,
     out: Annotated[
         Path | None,
         typer.Option(

@@ -31,12 +31,8 @@ def corrupt(
         str | None,
         typer.Option(help="Strengths: cifar (32x32) or imagenet. [default: nearer in size]"),
     ] = None,
-    size: Annotated[
-        int | None, typer.Option(help="Cut pictures of a folder to squares of this side.")
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="Processes. [default: one for each processor]")
-    ] = None,
+    size: Annotated[int | None, typer.Option(help="Cut pictures of a folder to squares of this side.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes. [default: one for each processor]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print corruptions.json.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
@@ -61,9 +57,7 @@ def corrupt(
         typer.echo(json.dumps(made, indent=2))
     elif not quiet:
         count = made["images"] * len(settings.corruptions) * len(settings.severities)
-        typer.echo(
-            f"{count:,} corrupted images in {out} (frost: {made['frost']}); see corruptions.png"
-        )
+        typer.echo(f"{count:,} corrupted images in {out} (frost: {made['frost']}); see corruptions.png")
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from meada.datasets.catalogue import Domain, File
-    from meada.datasets.checks import Report
-    from meada.datasets.download import Progress
+    from meada.datasets.published.catalogue import Domain, File
+    from meada.datasets.published.checks import Report
+    from meada.datasets.published.download import Progress
 
 app = typer.Typer(
     name="data",
@@ -35,8 +35,8 @@ def list_(root: Root = None, as_json: Json = False) -> None:
 
     Example: meada data list --root data
     """
-    from meada.datasets.catalogue import CATALOGUE
-    from meada.datasets.root import data_root
+    from meada.datasets.published.catalogue import CATALOGUE
+    from meada.files import data_root
 
     folder = data_root(root)
     rows = [_row(entry, folder) for entry in CATALOGUE.values()]
@@ -58,10 +58,10 @@ def check(names: Names = None, root: Root = None, as_json: Json = False) -> None
 
     Example: meada data check mnist usps
     """
-    from meada.datasets.catalogue import CATALOGUE, domain
-    from meada.datasets.checks import USABLE, examine
-    from meada.datasets.root import data_root
+    from meada.datasets.published.catalogue import CATALOGUE, domain
+    from meada.datasets.published.checks import USABLE, examine
     from meada.errors import MeadaError
+    from meada.files import data_root
 
     folder = data_root(root)
     entries = [domain(name) for name in names or CATALOGUE]
@@ -90,9 +90,9 @@ def get(
 
     Example: meada data get mnist usps
     """
-    from meada.datasets.catalogue import domain
-    from meada.datasets.download import fetch, outstanding
-    from meada.datasets.root import data_root
+    from meada.datasets.published.catalogue import domain
+    from meada.datasets.published.download import fetch, outstanding
+    from meada.files import data_root
 
     folder = data_root(root)
     entries = [domain(name) for name in names]
@@ -107,8 +107,8 @@ def get(
 
 
 def _row(entry: "Domain", root: Path) -> dict[str, Any]:
-    from meada.datasets.catalogue import fetchable
-    from meada.datasets.disk import home, present
+    from meada.datasets.published.catalogue import fetchable
+    from meada.datasets.published.disk import home, present
 
     place = home(entry, root)
     there = [present(file, place) for file in entry.files]

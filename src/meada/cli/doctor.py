@@ -16,9 +16,9 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
 
     import torch
 
-    from meada.datasets.root import data_root
-    from meada.device import choose, probe_bf16
-    from meada.environment import environment
+    from meada.files import data_root
+    from meada.machine.device import choose, probe_bf16
+    from meada.machine.environment import environment
 
     about = environment()
     fault = probe_bf16()

@@ -16,9 +16,7 @@ def evaluate(
             "a stand-in for SYN; its scores are kept for meada report --table 1."
         ),
     ] = None,
-    rule: Annotated[
-        str, typer.Option(help="Whose model: last, source_val, crafted or oracle.")
-    ] = "last",
+    rule: Annotated[str, typer.Option(help="Whose model: last, source_val, crafted or oracle.")] = "last",
     pgd: Annotated[
         int,
         typer.Option(min=0, help="Also attack so many images of each; kept for meada report."),
@@ -35,10 +33,10 @@ def evaluate(
     from meada.evaluation.attack import under_attack
     from meada.evaluation.selection import RULES
     from meada.files import write_json
-    from meada.folder import RunFolder
-    from meada.recipe import make
     from meada.reports.table import print_scores
-    from meada.run import load_model
+    from meada.runs.recipe import make
+    from meada.runs.run import load_model
+    from meada.runs.run_folder import RunFolder
 
     if rule not in RULES:
         raise MeadaError(f"unknown rule '{rule}': " + nearest(rule, RULES))

@@ -7,9 +7,7 @@ import typer
 
 
 def export(
-    model: Annotated[
-        Path, typer.Argument(help="A run's folder, a robustify folder or its model.safetensors.")
-    ],
+    model: Annotated[Path, typer.Argument(help="A run's folder, a robustify folder or its model.safetensors.")],
     onnx: Annotated[Path, typer.Option(help="The ONNX file to write.")],
 ) -> None:
     """Write a model as ONNX, after a check that ONNX Runtime gives the same logits.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from meada.folder import RunFolder
+    from meada.runs.run_folder import RunFolder
 
 
 def inspect(
@@ -19,9 +19,7 @@ def inspect(
             "part in making the samples: it reads them."
         ),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Where the pictures go. [default: the run's folder]")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Where the pictures go. [default: the run's folder]")] = None,
     pictures: Annotated[bool, typer.Option(help="Write rounds.png and spectrum.png.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -32,8 +30,8 @@ def inspect(
 
     Example: meada inspect runs/meada-3 --judge runs/erm-3
     """
-    from meada.folder import RunFolder
     from meada.reports.inspect import draw, load_rounds, print_rounds
+    from meada.runs.run_folder import RunFolder
 
     folder = RunFolder(run)
     rounds = load_rounds(folder)
@@ -52,9 +50,9 @@ def _judged(folder: "RunFolder", other: "RunFolder") -> list[dict[str, Any]]:
     from safetensors import safe_open
 
     from meada.errors import MeadaError
-    from meada.evaluation.judge import judge
+    from meada.evaluation.readability import judge
     from meada.reports.inspect import load_gallery
-    from meada.run import load_model
+    from meada.runs.run import load_model
 
     if folder.path.resolve() == other.path.resolve():
         raise MeadaError(f"{other.path} made the samples: another run is needed to judge them")

@@ -17,7 +17,7 @@ def listing(
     from meada.datasets import DATASETS
     from meada.methods import METHODS
     from meada.networks import NETWORKS
-    from meada.recipe import recipe_names, recipe_patterns
+    from meada.runs.recipe import recipe_names, recipe_patterns
 
     known = {
         "methods": list(METHODS),

@@ -4,7 +4,6 @@ import sys
 
 import typer
 
-from meada.allocator import keep_freed_memory
 from meada.cli import (
     bench,
     corrupt,
@@ -25,6 +24,7 @@ from meada.cli import (
     watch,
 )
 from meada.errors import MeadaError
+from meada.machine.allocator import keep_freed_memory
 
 app = typer.Typer(
     name="meada",
@@ -56,7 +56,7 @@ app.command()(doctor.doctor)
 @app.callback(invoke_without_command=True)
 def options(version: bool = typer.Option(False, "--version", help="Print the version.")) -> None:
     if version:
-        from meada.version import __version__
+        from meada import __version__
 
         typer.echo(f"meada {__version__}")
         raise typer.Exit()

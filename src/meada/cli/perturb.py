@@ -12,12 +12,8 @@ def perturb(
         typer.Argument(help="A run's or robustify folder; or, with --model, a folder of pictures."),
     ],
     out: Annotated[Path, typer.Option(help="The new folder to write CLASS/*.png to.")],
-    model: Annotated[
-        Path | None, typer.Option(help="Whose network and settings, if SOURCE is pictures.")
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option(help="So many pictures at most, spread over the classes.", min=1)
-    ] = None,
+    model: Annotated[Path | None, typer.Option(help="Whose network and settings, if SOURCE is pictures.")] = None,
+    limit: Annotated[int | None, typer.Option(help="So many pictures at most, spread over the classes.", min=1)] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Write an adversarial set: one maximisation round by the run's own method and settings.

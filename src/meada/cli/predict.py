@@ -9,9 +9,7 @@ import typer
 
 
 def predict(
-    model: Annotated[
-        Path, typer.Argument(help="A run's folder, a robustify folder or its model.safetensors.")
-    ],
+    model: Annotated[Path, typer.Argument(help="A run's folder, a robustify folder or its model.safetensors.")],
     images: Annotated[list[Path], typer.Argument(help="Pictures, or folders of them.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -31,9 +29,7 @@ def predict(
         from rich.console import Console
         from rich.table import Table
 
-        table = Table(
-            title=f"{model} (entropy in nats, at most {math.log(len(opened.classes)):.2f})"
-        )
+        table = Table(title=f"{model} (entropy in nats, at most {math.log(len(opened.classes)):.2f})")
         for name in ("file", "label", "probability", "entropy"):
             table.add_column(
                 name,

@@ -9,13 +9,9 @@ METHODS = ("erm", "ada", "meada")
 
 
 def quickstart(
-    out: Annotated[Path, typer.Option(help="Where runs, pictures and report go.")] = Path(
-        "quickstart"
-    ),
+    out: Annotated[Path, typer.Option(help="Where runs, pictures and report go.")] = Path("quickstart"),
     seed: Annotated[int, typer.Option(help="Seed of all three runs.")] = 0,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Change a key: --set plan.total_steps=500.")
-    ] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Change a key: --set plan.total_steps=500.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Train ERM, ADA and ME-ADA on 1,000 digits and compare them on five unseen domains.
@@ -23,10 +19,10 @@ def quickstart(
     Started again it carries on, or shows what is there. Example: meada quickstart --seed 1
     """
     from meada.cli.progress import progress
-    from meada.folder import RunFolder
-    from meada.recipe import load_recipe
     from meada.reports.quickstart import show
-    from meada.run import run
+    from meada.runs.recipe import load_recipe
+    from meada.runs.run import run
+    from meada.runs.run_folder import RunFolder
 
     folders = {name: out / f"{name}-seed{seed}" for name in METHODS}
     for name, folder in folders.items():

@@ -8,19 +8,13 @@ import typer
 
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Runs' folders, or folders of them.")],
-    out: Annotated[
-        Path | None, typer.Option(help="The HTML page; report.html if nothing else is asked for.")
-    ] = None,
-    table: Annotated[
-        int | None, typer.Option(help="Not the page but a table of the paper: 1, 2 or 3.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The HTML page; report.html if nothing else is asked for.")] = None,
+    table: Annotated[int | None, typer.Option(help="Not the page but a table of the paper: 1, 2 or 3.")] = None,
     markdown: Annotated[
         Path | None, typer.Option(help="Write the page, or the table, as Markdown to this file.")
     ] = None,
     png: Annotated[Path | None, typer.Option(help="Put the charts as PNG into a folder.")] = None,
-    rule: Annotated[
-        str, typer.Option(help="Whose checkpoints: last, source_val, crafted or oracle.")
-    ] = "last",
+    rule: Annotated[str, typer.Option(help="Whose checkpoints: last, source_val, crafted or oracle.")] = "last",
 ) -> None:
     """Show what runs achieved: one HTML file that opens anywhere, or a table of the paper.
 

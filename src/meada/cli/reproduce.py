@@ -21,27 +21,17 @@ def reproduce(
             "figure2, pacs (Table 2), pacs-small, or sensitivity (a study of ME-ADA's settings)."
         ),
     ],
-    methods: Annotated[
-        str, typer.Option(help="Methods, with commas; by default those of the paper.")
-    ] = "",
+    methods: Annotated[str, typer.Option(help="Methods, with commas; by default those of the paper.")] = "",
     seeds: Annotated[int, typer.Option(help="Seeds 0, 1, ..., one less than this.")] = 10,
     out: Annotated[Path | None, typer.Option(help="Folder of the runs: results/SET.")] = None,
     jobs: Annotated[int, typer.Option(help="Runs at once; they share the cores out.")] = 1,
-    scale: Annotated[
-        float, typer.Option(help="Keep this part of each recipe's data, steps and rounds.")
-    ] = 1.0,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Change a key of every recipe.")
-    ] = None,
-    timings: Annotated[
-        list[Path] | None, typer.Option(help="More folders of records, to know hours from.")
-    ] = None,
+    scale: Annotated[float, typer.Option(help="Keep this part of each recipe's data, steps and rounds.")] = 1.0,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Change a key of every recipe.")] = None,
+    timings: Annotated[list[Path] | None, typer.Option(help="More folders of records, to know hours from.")] = None,
     engine: Engine = "local",
     address: Address = "",
     cores: Cores = 1,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List the runs, hours and bytes, and stop.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs, hours and bytes, and stop.")] = False,
 ) -> None:
     """Run a table or a figure of the paper; started again it carries on where it was.
 

@@ -7,24 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from meada.robustify.pipeline import Outcome
     from meada.robustify.prepare import Prepared
-    from meada.robustify.whole import Outcome
 
 LONG = 3600  # seconds above which a smaller plan is offered
 
 
 def robustify(
-    data: Annotated[
-        Path, typer.Option(help="CLASS/*.jpg, DOMAIN/CLASS/*.jpg or a CSV file of path,label.")
-    ],
+    data: Annotated[Path, typer.Option(help="CLASS/*.jpg, DOMAIN/CLASS/*.jpg or a CSV file of path,label.")],
     out: Annotated[Path, typer.Option(help="The folder to write to; the same command carries on.")],
     network: Annotated[
         str | None,
         typer.Option(help="A name (meada list), FILE.py:function, module:function or timm:NAME."),
     ] = None,
-    weights: Annotated[
-        Path | None, typer.Option(help="Weights to begin with: .safetensors or a state dict.")
-    ] = None,
+    weights: Annotated[Path | None, typer.Option(help="Weights to begin with: .safetensors or a state dict.")] = None,
     method: Annotated[str, typer.Option(help="What is compared with ERM.")] = "meada",
     test: Annotated[
         list[Path] | None,
@@ -32,12 +28,8 @@ def robustify(
     ] = None,
     minutes: Annotated[float | None, typer.Option(help="Fit the plan to so much time.")] = None,
     seed: Annotated[int, typer.Option(help="Of the split, the weights and the order.", min=0)] = 0,
-    side: Annotated[
-        int | None, typer.Option(help="Resize pictures to this side, 28 to 512.")
-    ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Change a setting: --set plan.rounds=2.")
-    ] = None,
+    side: Annotated[int | None, typer.Option(help="Resize pictures to this side, 28 to 512.")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Change a setting: --set plan.rounds=2.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Harden a classifier of your own pictures, and see what it gained.
@@ -51,8 +43,8 @@ def robustify(
     from functools import partial
 
     from meada.cli.progress import progress
+    from meada.robustify.pipeline import carried_out, planned
     from meada.robustify.prepare import Asked
-    from meada.robustify.whole import carried_out, planned
 
     asked = Asked(
         data=str(data.resolve()),
@@ -107,9 +99,7 @@ def _print_plan(plan: "Prepared", minutes: float | None) -> None:
         console.print(f"This is the smallest plan: it does not fit into {minutes:g} minutes.")
     elif minutes is None and total > LONG:
         words = shlex.join(["meada", *sys.argv[1:], "--minutes", "60"])
-        console.print(
-            f"That is over an hour. A smaller plan, in a new --out: {words}", soft_wrap=True
-        )
+        console.print(f"That is over an hour. A smaller plan, in a new --out: {words}", soft_wrap=True)
 
 
 def _print_outcome(outcome: "Outcome", out: Path) -> None:
@@ -133,7 +123,5 @@ def _print_outcome(outcome: "Outcome", out: Path) -> None:
         f"{outcome.after['robustness']['note']}. One seed: small differences are noise."
     )
     console.print(verdict(outcome.before, outcome.after), soft_wrap=True)
-    files = ", ".join(
-        str(out / name) for name in ("model.safetensors", "MODEL_CARD.md", "report.html")
-    )
+    files = ", ".join(str(out / name) for name in ("model.safetensors", "MODEL_CARD.md", "report.html"))
     console.print(f"Written: {files}", soft_wrap=True)

@@ -6,9 +6,7 @@ from typing import Annotated
 import typer
 
 Engine = Annotated[str, typer.Option(help="local (this machine) or ray (a cluster).")]
-Address = Annotated[
-    str, typer.Option(help="HOST:PORT of a Ray cluster; by default Ray starts one here.")
-]
+Address = Annotated[str, typer.Option(help="HOST:PORT of a Ray cluster; by default Ray starts one here.")]
 Cores = Annotated[int, typer.Option(help="Cores of each run, with --engine ray.")]
 
 
@@ -24,9 +22,7 @@ def sweep(
     address: Address = "",
     jobs: Annotated[int, typer.Option(help="Runs at once on this machine.")] = 1,
     cores: Cores = 1,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Change a key of every run.")
-    ] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Change a key of every run.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs and stop.")] = False,
 ) -> None:
     """Run a recipe for every choice of the grid's values; started again it carries on.

@@ -10,16 +10,10 @@ def train(
     recipe: Annotated[str, typer.Argument(help="A recipe's name (meada list) or a TOML file.")],
     out: Annotated[Path, typer.Option(help="The run's folder.")],
     seed: Annotated[int | None, typer.Option(help="Seed; the recipe's own by default.")] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Change a key: --set plan.rounds=2.")
-    ] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Change a key: --set plan.rounds=2.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Carry on a run that stopped.")] = False,
-    scale: Annotated[
-        float | None, typer.Option(help="A part of its data, epochs and rounds, such as 0.1.")
-    ] = None,
-    device: Annotated[
-        str | None, typer.Option(help="auto, cpu, cuda or mps; auto by default.")
-    ] = None,
+    scale: Annotated[float | None, typer.Option(help="A part of its data, epochs and rounds, such as 0.1.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps; auto by default.")] = None,
     precision: Annotated[str | None, typer.Option(help="fp32 (default) or bf16.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
@@ -30,11 +24,11 @@ def train(
     On several processes: torchrun --nproc-per-node 2 -m meada train digits/meada --out runs/two
     """
     from meada.cli.progress import progress
-    from meada.distributed import foretold
     from meada.errors import MeadaError
-    from meada.recipe import load_recipe
+    from meada.machine.distributed import foretold
     from meada.reports.table import print_record
-    from meada.run import run
+    from meada.runs.recipe import load_recipe
+    from meada.runs.run import run
 
     asked = {"seed": seed, "scale": scale, "device": device, "precision": precision}
     values = {name: value for name, value in asked.items() if value is not None}

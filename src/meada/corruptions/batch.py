@@ -10,8 +10,8 @@ from jaxtyping import Int64
 from meada.corruptions import blur, digital, extra, noise, weather
 from meada.corruptions.arrays import Levels
 from meada.corruptions.constants import constants_of, table_for
-from meada.corruptions.streams import Streams, streams
 from meada.errors import MeadaError, nearest
+from meada.streams import Streams, sample_streams
 
 Batch = TypeVar("Batch", np.ndarray, torch.Tensor)
 
@@ -76,7 +76,7 @@ def corrupt(
     positions = _positions(index, len(pixels))
     numbers = constants_of(constants or table_for(*pixels.shape[2:]))[name][severity - 1]
     result = np.empty_like(pixels)
-    rng = streams(int(seed), name, int(severity), positions)
+    rng = sample_streams(int(seed), name, int(severity), positions)
     size = max(1, BLOCK // int(np.prod(pixels.shape[1:])))
     for first in range(0, len(pixels), size):
         block = slice(first, first + size)
@@ -110,13 +110,9 @@ def _checked(images: Any) -> np.ndarray:
     if not isinstance(images, np.ndarray):
         raise MeadaError(f"images are a {type(images).__name__}: a tensor or an array is needed")
     if images.ndim != 4 or images.shape[1] not in (1, 3):
-        raise MeadaError(
-            f"images have shape {images.shape}: (N, C, H, W) with 1 or 3 channels is needed"
-        )
+        raise MeadaError(f"images have shape {images.shape}: (N, C, H, W) with 1 or 3 channels is needed")
     if not set(images.shape[2:]) <= set(SIDES):
-        raise MeadaError(
-            f"images are {images.shape[2]}x{images.shape[3]}: sides run from 28 to 512"
-        )
+        raise MeadaError(f"images are {images.shape[2]}x{images.shape[3]}: sides run from 28 to 512")
     if images.dtype == np.uint8:
         return images
     if not np.issubdtype(images.dtype, np.floating):
@@ -136,9 +132,7 @@ def _positions(index: Any, count: int) -> Int64[np.ndarray, " N"]:
         index = index.cpu().numpy()
     positions = np.asarray(index)
     if positions.shape != (count,):
-        raise MeadaError(
-            f"index has shape {positions.shape} for {count} images: one each is needed"
-        )
+        raise MeadaError(f"index has shape {positions.shape} for {count} images: one each is needed")
     if count and not (np.issubdtype(positions.dtype, np.integer) and positions.min() >= 0):
         raise MeadaError("index must hold whole numbers from 0: each image's place in its data set")
     return positions.astype(np.int64)

@@ -11,7 +11,7 @@ from meada.corruptions.arrays import LIFT, Levels
 from meada.corruptions.glass import shuffle
 from meada.corruptions.motion import motion
 from meada.corruptions.operators import apply, gaussian, zoom_in_full
-from meada.corruptions.streams import Streams
+from meada.streams import Streams
 
 SMALL = 32 * 224  # pixels of an image up to which a whole filter is kept as one sparse matrix
 

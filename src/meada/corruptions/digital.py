@@ -8,8 +8,8 @@ from PIL import Image
 
 from meada.corruptions.arrays import LIFT_SINGLE, Levels, eight_bits
 from meada.corruptions.resample import enlarge, shrink
-from meada.corruptions.streams import Streams
 from meada.corruptions.warp import elastic
+from meada.streams import Streams
 
 Picture = UInt8[np.ndarray, "H W"] | UInt8[np.ndarray, "H W 3"]
 

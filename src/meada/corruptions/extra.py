@@ -5,7 +5,7 @@ from meada.corruptions.blur import gaussian_blur
 from meada.corruptions.colour import with_saturation
 from meada.corruptions.noise import speckle_noise
 from meada.corruptions.spatter import spatter
-from meada.corruptions.streams import Streams
+from meada.streams import Streams
 
 __all__ = ["gaussian_blur", "saturate", "spatter", "speckle_noise"]
 

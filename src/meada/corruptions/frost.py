@@ -9,8 +9,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from PIL import Image
 
 from meada.corruptions.ice import grow
-from meada.corruptions.streams import Streams
-from meada.datasets.root import data_root
+from meada.files import data_root
+from meada.streams import Streams
 
 PHOTOGRAPHS = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg")
 # a sixth, frost6.jpg, is published and never drawn: the generator draws from five
@@ -48,9 +48,7 @@ def crop(
 
 
 @lru_cache(maxsize=4)
-def _textures(
-    root: Path, published: bool, scale: float, height: int, width: int
-) -> tuple[Picture, ...]:
+def _textures(root: Path, published: bool, scale: float, height: int, width: int) -> tuple[Picture, ...]:
     if published:
         images = [Image.open(root / "frost" / name).convert("RGB") for name in PHOTOGRAPHS]
         pictures = [np.asarray(image) for image in images]

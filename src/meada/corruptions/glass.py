@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Int64
 
 from meada.corruptions.arrays import Levels
-from meada.corruptions.streams import Streams
+from meada.streams import Streams
 
 Sources = Int64[np.ndarray, "N P"]  # for each pixel, the one whose old colour it takes
 

@@ -11,7 +11,7 @@ from jaxtyping import Float, UInt8
 from PIL import Image, ImageDraw
 from scipy.ndimage import gaussian_filter
 
-from meada.corruptions.streams import Streams, streams
+from meada.streams import Streams, sample_streams
 
 SIZE = (495, 660)  # rows, columns: those of the fifth photograph
 # mean red, green, blue and the deviation of the grey, of the five photographs
@@ -29,7 +29,7 @@ TWIGS = 24  # on each side of a stem
 @cache
 def grow(number: int) -> UInt8[np.ndarray, "H W 3"]:
     """Picture ``number`` of five."""
-    rng = streams(0, "ferns of ice", number + 1, [0])
+    rng = sample_streams(0, "ferns of ice", number + 1, [0])
     drawn = np.asarray(_draw(_ferns(rng)), np.float32) + 20 * rng.normal(SIZE, lane=1)[0]
     glow = gaussian_filter(drawn, 0.6) + 2 * gaussian_filter(drawn, 12)
     *tone, deviation = TONES[number]

@@ -4,7 +4,7 @@ import numpy as np
 
 from meada.corruptions.arrays import Levels
 from meada.corruptions.poisson import counts
-from meada.corruptions.streams import Streams
+from meada.streams import Streams
 
 
 def gaussian_noise(x: Levels, rng: Streams, deviation: float) -> Levels:

@@ -13,16 +13,12 @@ from meada.corruptions.arrays import LIFT, Layer, Levels
 Matrix = Float64[np.ndarray, "out in"]
 
 
-def gaussian(
-    x: Levels | Layer, sigma: float, mode: str = "nearest", truncate: float = 4.0
-) -> Levels | Layer:
+def gaussian(x: Levels | Layer, sigma: float, mode: str = "nearest", truncate: float = 4.0) -> Levels | Layer:
     """Gaussian blur of the last two axes, in the precision of ``x``."""
     if int(truncate * sigma + 0.5) == 0:  # the kernel is its middle
         return x
     height, width = x.shape[-2:]
-    rows, columns = (
-        gaussian_matrix(size, sigma, mode, truncate).astype(x.dtype) for size in (height, width)
-    )
+    rows, columns = (gaussian_matrix(size, sigma, mode, truncate).astype(x.dtype) for size in (height, width))
     return rows @ x @ columns.T
 
 

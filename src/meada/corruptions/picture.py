@@ -32,9 +32,7 @@ def picture(
     for row, name in enumerate(names):
         top = 20 + row * height
         draw.text((4, top + height // 2 - 8), name, fill="black", font=font)
-        shown = [
-            corrupt(image[None], name, s, seed=seed, constants=constants)[0] for s in SEVERITIES
-        ]
+        shown = [corrupt(image[None], name, s, seed=seed, constants=constants)[0] for s in SEVERITIES]
         for column, cell in enumerate((image, *shown)):
             sheet.paste(_enlarged(cell, factor), (LABELS + column * width, top))
     return sheet

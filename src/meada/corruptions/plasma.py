@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from meada.corruptions.arrays import Layer
-from meada.corruptions.streams import Streams
+from meada.streams import Streams
 
 
 def plasma(rng: Streams, height: int, width: int, decay: float) -> Layer:
@@ -37,10 +37,7 @@ def _refine(
     corner, middle = m[::step, ::step], m[half::step, half::step]
     above, left = m[::step, half::step], m[half::step, ::step]
     count = corner.shape[0] ** 2
-    wibble = [
-        uniform[used + i * count : used + (i + 1) * count].reshape(corner.shape) * amplitude
-        for i in range(3)
-    ]
+    wibble = [uniform[used + i * count : used + (i + 1) * count].reshape(corner.shape) * amplitude for i in range(3)]
     down = corner + np.roll(corner, -1, 0)
     middle[:] = (down + np.roll(down, -1, 1)) / 4 + wibble[0]
     above[:] = (middle + np.roll(middle, 1, 0) + corner + np.roll(corner, -1, 1)) / 4 + wibble[1]

@@ -14,7 +14,7 @@ from jaxtyping import Float, Float64, Int64, UInt32
 from scipy.stats import poisson
 
 from meada.corruptions.arrays import Levels
-from meada.corruptions.streams import Streams
+from meada.streams import Streams
 
 COLUMNS = 256  # 5.7 deviations to each side at the largest rate, 500: what is left out is 1e-8
 ONE = 1 << 24  # a whole column
@@ -65,9 +65,7 @@ def _aliases(photons: float) -> Aliases:
     share, other = _lay_out(mass / mass.sum(1, keepdims=True) * COLUMNS)
     swap = np.take_along_axis(count, other, 1)
     threshold = np.rint(share * ONE).astype(np.uint32)
-    return Aliases(
-        threshold.ravel(), count.ravel().astype(np.float32), swap.ravel().astype(np.float32)
-    )
+    return Aliases(threshold.ravel(), count.ravel().astype(np.float32), swap.ravel().astype(np.float32))
 
 
 def _lay_out(

@@ -28,9 +28,7 @@ def shrink(x: Levels, height: int, width: int) -> Resized:
 
 def enlarge(x: Levels, height: int, width: int) -> Resized:
     """To a size no smaller, where a cell holds the centre of one pixel: its colour."""
-    rows, columns = (
-        nearest(old, new) for old, new in zip(x.shape[2:], (height, width), strict=True)
-    )
+    rows, columns = (nearest(old, new) for old, new in zip(x.shape[2:], (height, width), strict=True))
     flat = x.reshape(*x.shape[:2], -1)
     source = (rows[:, None] * x.shape[3] + columns).ravel()
     return flat.take(source, axis=2).reshape(*x.shape[:2], height, width)
@@ -48,9 +46,7 @@ def weights(size: int, target: int) -> Float64[np.ndarray, "{target} {size}"]:
     pixel, centre = np.arange(size), (np.arange(target)[:, None] + 0.5) * scale
     # a centre on the border of two cells falls to either by rounding: the order of work is Pillow's
     position = (pixel - centre + 0.5) * (1.0 / cell)
-    looked_at = (pixel >= np.floor(centre - 0.5 * cell + 0.5)) & (
-        pixel < np.floor(centre + 0.5 * cell + 0.5)
-    )
+    looked_at = (pixel >= np.floor(centre - 0.5 * cell + 0.5)) & (pixel < np.floor(centre + 0.5 * cell + 0.5))
     inside = (looked_at & (position > -0.5) & (position <= 0.5)).astype(np.float64)
     return np.floor(inside / inside.sum(1, keepdims=True) * ONE + 0.5) / ONE
 

@@ -104,9 +104,7 @@ def stack(path: Path, labels: Path) -> Stack:
         )
     classes = _array(labels)
     if classes.ndim != 1 or not np.issubdtype(classes.dtype, np.integer):
-        raise MeadaError(
-            f"{labels} holds {classes.dtype} of shape {classes.shape}: N labels are needed"
-        )
+        raise MeadaError(f"{labels} holds {classes.dtype} of shape {classes.shape}: N labels are needed")
     return Stack(str(path), images, classes)
 
 
@@ -119,9 +117,7 @@ def tree(root: Path, size: int | None = None) -> Tree:
     for path in paths:
         other = targets.setdefault(path.with_suffix(".png"), path)
         if other is not path:
-            raise MeadaError(
-                f"{root} holds {other} and {path}, which would both become PNG: rename one"
-            )
+            raise MeadaError(f"{root} holds {other} and {path}, which would both become PNG: rename one")
     return Tree(root, paths, size)
 
 

@@ -7,7 +7,7 @@ from scipy.ndimage import distance_transform_edt, generate_binary_structure, lab
 from meada.corruptions.arrays import Layer, Levels
 from meada.corruptions.colour import luma
 from meada.corruptions.operators import gaussian
-from meada.corruptions.streams import Streams
+from meada.streams import Streams
 
 WATER = np.array([175, 238, 238])  # pale turquoise
 MUD = np.array([63, 42, 20])

@@ -7,7 +7,7 @@ from torch.nn.functional import grid_sample
 
 from meada.corruptions.arrays import Layer, Levels
 from meada.corruptions.operators import gaussian
-from meada.corruptions.streams import Streams
+from meada.streams import Streams
 
 Map = Float64[np.ndarray, "N 2 3"]  # (x, y, 1) of a target pixel -> (x, y) in the source
 
@@ -15,9 +15,7 @@ Map = Float64[np.ndarray, "N 2 3"]  # (x, y, 1) of a target pixel -> (x, y) in t
 def elastic(x: Levels, rng: Streams, alpha: float, sigma: float, affine: float) -> Levels:
     """Corners move by up to ``affine`` pixels, then points by fields of size ``alpha``."""
     height, width = x.shape[2:]
-    bent = sample(
-        x, *affine_grid(affine_maps(rng, height, width, affine), height, width), "about pixels"
-    )
+    bent = sample(x, *affine_grid(affine_maps(rng, height, width, affine), height, width), "about pixels")
     if alpha == 0:
         return bent
     right, down = (field(rng, height, width, alpha, sigma, lane) for lane in (1, 2))
@@ -28,9 +26,7 @@ def elastic(x: Levels, rng: Streams, alpha: float, sigma: float, affine: float) 
 def affine_maps(rng: Streams, height: int, width: int, reach: float) -> Map:
     """The maps that take three moved points back to where they were."""
     x, y, side = width // 2, height // 2, min(height, width) // 3
-    points = np.array(
-        [[x + side, y + side], [x + side, y - side], [x - side, y - side]], np.float64
-    )
+    points = np.array([[x + side, y + side], [x + side, y - side], [x - side, y - side]], np.float64)
     moved = points + rng.uniform((3, 2), -reach, reach)
     corners = np.concatenate([moved, np.ones_like(moved[..., :1])], 2)
     return np.linalg.solve(corners, np.broadcast_to(points, moved.shape)).swapaxes(1, 2)

@@ -8,7 +8,7 @@ from meada.corruptions.frost import crop, textures
 from meada.corruptions.motion import motion
 from meada.corruptions.operators import zoom_matrix
 from meada.corruptions.plasma import plasma
-from meada.corruptions.streams import Streams
+from meada.streams import Streams
 
 
 def snow(

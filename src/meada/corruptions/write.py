@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from meada import __version__
 from meada.corruptions.batch import CORRUPTIONS, FUNCTIONS, SEVERITIES, corrupt
 from meada.corruptions.constants import constants_of, table_for
 from meada.corruptions.frost import frost_source
@@ -27,7 +28,6 @@ from meada.corruptions.picture import picture
 from meada.corruptions.sources import Stack, Tree
 from meada.errors import MeadaError, nearest
 from meada.files import write_bytes, write_json
-from meada.version import __version__
 
 Tell = Callable[[str, int, int], None]
 CHUNK = 500  # images a task of a stack
@@ -130,9 +130,7 @@ def _write_picture(image: np.ndarray, path: Path, names: Sequence[str], settings
 # --- the published layout: NAME.npy with the images of each severity in turn, and labels.npy
 
 
-def _write_stack(
-    source: Stack, out: Path, settings: Settings, pool: Executor | None, tell: Tell
-) -> None:
+def _write_stack(source: Stack, out: Path, settings: Settings, pool: Executor | None, tell: Tell) -> None:
     labels = np.tile(np.asarray(source.labels), len(settings.severities))
     small = labels.min() >= 0 and labels.max() < 256
     _save(out / "labels.npy", labels.astype(np.uint8 if small else np.int64))
@@ -180,9 +178,7 @@ def _corrupt_chunk(
     target = np.lib.format.open_memmap(partial, "r+")
     images = np.ascontiguousarray(source[first : first + CHUNK].transpose(0, 3, 1, 2))
     index = np.arange(first, first + len(images))
-    corrupted = corrupt(
-        images, name, severity, seed=settings.seed, index=index, constants=settings.constants
-    )
+    corrupted = corrupt(images, name, severity, seed=settings.seed, index=index, constants=settings.constants)
     start = place * len(source) + first
     target[start : start + len(images)] = corrupted.transpose(0, 2, 3, 1)
     target.flush()
@@ -198,9 +194,7 @@ def _save(path: Path, array: np.ndarray) -> None:
 # --- a folder tree: NAME/SEVERITY/ and then the path that the picture had, as PNG
 
 
-def _write_tree(
-    source: Tree, out: Path, settings: Settings, pool: Executor | None, tell: Tell
-) -> None:
+def _write_tree(source: Tree, out: Path, settings: Settings, pool: Executor | None, tell: Tell) -> None:
     numbers = range(len(source.paths))
     tasks = [(source, out, numbers[i : i + FEW], settings) for i in numbers[::FEW]]
     done = 0
@@ -261,9 +255,7 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def _each(
-    work: Callable[..., int], tasks: Sequence[tuple[Any, ...]], pool: Executor | None
-) -> Iterator[int]:
+def _each(work: Callable[..., int], tasks: Sequence[tuple[Any, ...]], pool: Executor | None) -> Iterator[int]:
     if pool is None:
         for task in tasks:
             yield work(*task)

@@ -10,11 +10,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from meada.datasets import cifar_c, safe_pickle
-from meada.datasets.disk import md5
-from meada.datasets.root import data_root
+from meada.datasets import cifar_c
+from meada.datasets.published import safe_pickle
+from meada.datasets.published.disk import md5
 from meada.datasets.task import Samples, Task
 from meada.errors import MeadaError
+from meada.files import data_root
 from meada.streams import stream
 
 SIDE, PIXELS = 32, 3 * 32 * 32
@@ -99,9 +100,7 @@ def cifar(
             f"more than the {len(whole):,} training images of {published.name}, are needed"
         )
     if not 1 <= test <= len(clean):
-        raise MeadaError(
-            f"test = {test:,} images: from 1 to the {len(clean):,} test images of {published.name}"
-        )
+        raise MeadaError(f"test = {test:,} images: from 1 to the {len(clean):,} test images of {published.name}")
     order = torch.randperm(len(whole), generator=stream(split_seed, "held out", published.name))
     held = cifar_c.open_set(published.corrupted, folder, clean, test, corrupted)
     return Task(
@@ -144,9 +143,7 @@ def read(published: Published, home: Path, split: str) -> Samples:
     names = published.train if split == "train" else published.test
     one = _read_binary if home.name == published.binary else _read_python
     images, labels = zip(*(one(published, home, name) for name in names), strict=True)
-    samples = Samples(
-        torch.from_numpy(np.concatenate(images)), torch.from_numpy(np.concatenate(labels))
-    )
+    samples = Samples(torch.from_numpy(np.concatenate(images)), torch.from_numpy(np.concatenate(labels)))
     if int(samples.labels.min()) < 0 or int(samples.labels.max()) >= len(published.classes):
         raise MeadaError(
             f"{home}: labels of the {split} split run from {int(samples.labels.min())} to "
@@ -180,9 +177,7 @@ def _read_binary(published: Published, home: Path, name: str) -> Part:
         raise MeadaError(f"{path} is missing: {published.name} has it in its binary form")
     content = np.fromfile(path, np.uint8)
     if len(content) == 0 or len(content) % row:
-        raise MeadaError(
-            f"{path} has {len(content):,} bytes: rows of {row:,} are published, so it is damaged"
-        )
+        raise MeadaError(f"{path} has {len(content):,} bytes: rows of {row:,} are published, so it is damaged")
     rows = content.reshape(-1, row)
     images = rows[:, published.label_bytes :].reshape(-1, 3, SIDE, SIDE)
     return np.ascontiguousarray(images), rows[:, published.label_bytes - 1].astype(np.int64)
@@ -199,8 +194,7 @@ def _read_python(published: Published, home: Path, name: str) -> Part:
         raise MeadaError(f"{path}: 'data' is not an array of bytes, a row an image")
     if images.shape != (len(labels), PIXELS):
         raise MeadaError(
-            f"{path}: 'data' has shape {images.shape} for {len(labels)} labels: "
-            f"({len(labels)}, {PIXELS}) is needed"
+            f"{path}: 'data' has shape {images.shape} for {len(labels)} labels: ({len(labels)}, {PIXELS}) is needed"
         )
     return np.array(images).reshape(-1, 3, SIDE, SIDE), labels
 

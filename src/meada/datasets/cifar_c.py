@@ -79,8 +79,7 @@ def _open(folder: Path, clean: Samples, test: int) -> Held:
 
     if not folder.is_dir():
         raise MeadaError(
-            f"{folder} is missing: unpack the published archive there, or set data.corrupted to "
-            "'generated'"
+            f"{folder} is missing: unpack the published archive there, or set data.corrupted to 'generated'"
         )
     sidecar = _sidecar(folder, CORRUPTIONS)
     total = int(sidecar["images"]) if sidecar else len(clean)
@@ -140,8 +139,7 @@ def _check_labels(path: Path, clean: Labels) -> None:
     wanted = np.tile(clean.numpy(), len(SEVERITIES))
     if labels.shape != wanted.shape:
         raise MeadaError(
-            f"{path} has {len(labels):,} labels: {len(wanted):,} are needed, the test split's five "
-            "times over"
+            f"{path} has {len(labels):,} labels: {len(wanted):,} are needed, the test split's five times over"
         )
     different = int((labels != wanted).sum())
     if different:
@@ -153,9 +151,7 @@ def _check_labels(path: Path, clean: Labels) -> None:
 
 def _check_source(folder: Path, sidecar: dict[str, Any], clean: Samples) -> None:
     if stack(str(folder), clean).digest() != sidecar["sha256"]:
-        raise MeadaError(
-            f"{folder} was made from other images than this test split: choose another folder"
-        )
+        raise MeadaError(f"{folder} was made from other images than this test split: choose another folder")
 
 
 def _check_images(path: Path, total: int, clean: Samples) -> None:

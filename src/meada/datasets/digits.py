@@ -8,12 +8,12 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from meada.datasets import disk
-from meada.datasets.catalogue import CATALOGUE
-from meada.datasets.formats import Raw, idx, libsvm, mat, png_list
-from meada.datasets.root import data_root
+from meada.datasets.published import disk
+from meada.datasets.published.catalogue import CATALOGUE
+from meada.datasets.published.formats import Raw, idx, libsvm, mat, png_list
 from meada.datasets.task import Samples, Task, check
 from meada.errors import MeadaError, nearest
+from meada.files import data_root
 
 CLASSES = tuple("0123456789")
 SIDE = 32  # pixels, all domains

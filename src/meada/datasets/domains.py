@@ -10,11 +10,11 @@ from typing import TypeVar
 
 import torch
 
-from meada.datasets.image_cache import Listing, Tell, load_images
-from meada.datasets.root import data_root
+from meada.datasets.pictures.image_cache import Listing, Tell, load_images
+from meada.datasets.pictures.tree import Entry, Split, Tree, part, read_tree
 from meada.datasets.task import Samples, Task
-from meada.datasets.tree import Entry, Split, Tree, part, read_tree
 from meada.errors import MeadaError, nearest
+from meada.files import data_root
 
 T = TypeVar("T")
 
@@ -90,9 +90,7 @@ def protocol(
     learn = tuple(sources) or tuple(name for name in known if name not in targets)
     meet = tuple(targets) or tuple(name for name in known if name not in sources)
     if not learn or not meet:
-        raise MeadaError(
-            f"all of {', '.join(known)} are named: sources and targets are both needed"
-        )
+        raise MeadaError(f"all of {', '.join(known)} are named: sources and targets are both needed")
     return learn, meet
 
 
@@ -108,12 +106,8 @@ def _load(
         Listing(name, tree.pictures, tuple(file for of_one in part for file, _ in of_one))
         for name, part in parts.items()
     ]
-    empty = [
-        f"no picture is left for '{listing.name}'" for listing in listings if not listing.files
-    ]
-    images = load_images(
-        listings, side, folder=cache, tell=tell or say, faults=[*tree.faults, *empty]
-    )
+    empty = [f"no picture is left for '{listing.name}'" for listing in listings if not listing.files]
+    images = load_images(listings, side, folder=cache, tell=tell or say, faults=[*tree.faults, *empty])
     return [Samples(x, *_labels(part)) for x, part in zip(images, parts.values(), strict=True)]
 
 
@@ -133,10 +127,7 @@ def spread(entries: list[T], n: int | None) -> list[T]:
 def _disjoint(tree: Tree, fit: list[list[Entry]], chosen: list[list[Entry]]) -> None:
     held = {file for of_one in chosen for file, _ in of_one}
     tree.faults.extend(
-        f"{file} is in the train list and in the crossval list"
-        for of_one in fit
-        for file, _ in of_one
-        if file in held
+        f"{file} is in the train list and in the crossval list" for of_one in fit for file, _ in of_one if file in held
     )
 
 
@@ -153,10 +144,7 @@ def _provenance(
         name: f"{len(fit):,} pictures to learn from, {len(chosen):,} held out, by {by}, {how}"
         for name, fit, chosen in zip(learn, parts[0], parts[1], strict=True)
     }
-    tested = {
-        name: f"{len(part[0]):,} pictures to test on, {how}"
-        for name, part in zip(meet, parts[2], strict=True)
-    }
+    tested = {name: f"{len(part[0]):,} pictures to test on, {how}" for name, part in zip(meet, parts[2], strict=True)}
     return {**trained, **tested}
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import torch
 
 from meada.datasets.domains import say, spread
-from meada.datasets.image_cache import Listing, Tell, load_images
-from meada.datasets.survey import FEWEST, Picture, Survey, summary, survey
+from meada.datasets.pictures.image_cache import Listing, Tell, load_images
+from meada.datasets.pictures.survey import FEWEST, Picture, Survey, summary, survey
+from meada.datasets.pictures.tree import share
 from meada.datasets.task import Samples, Task
-from meada.datasets.tree import share
 from meada.errors import MeadaError
 
 
@@ -29,7 +29,7 @@ def folder(
     """Pictures of ``CLASS/*.jpg``, of ``DOMAIN/CLASS/*.jpg`` or of a CSV file of path,label.
 
     Files that cannot be decoded and classes without a picture are left out; the provenance says
-    which. Grey, CMYK, 16-bit and rotated pictures are taken (:func:`meada.datasets.decode.decode`).
+    which. Grey, CMYK, 16-bit and rotated pictures are taken (:func:`meada.datasets.pictures.decode.decode`).
 
     Args:
         path: the folder or the file.
@@ -48,10 +48,7 @@ def folder(
         raise MeadaError(f"{path} has one class, '{own.classes[0]}': two are needed at least")
     fit, kept = split(own, held_out=held_out, seed=seed)
     fit = spread(fit, train)
-    met = {
-        name: (one, spread(part, test))
-        for name, (one, part) in targets(tests, own, cache=cache, tell=tell).items()
-    }
+    met = {name: (one, spread(part, test)) for name, (one, part) in targets(tests, own, cache=cache, tell=tell).items()}
     parts = {f"train {train or 'all'}": (own, fit), "held out": (own, kept)}
     parts |= {f"test {name} {test or 'all'}": part for name, part in met.items()}
     samples = _load(parts, own, side, cache, tell)
@@ -109,9 +106,7 @@ def targets(
     return found
 
 
-def read_pictures(
-    path: Path, classes: Sequence[str], side: int, cache: str | Path | None = None
-) -> Samples:
+def read_pictures(path: Path, classes: Sequence[str], side: int, cache: str | Path | None = None) -> Samples:
     """All pictures of a folder that are of ``classes``, in their order."""
     found = survey(path, cache=cache)
     known = [p for p in found.pictures if p.label in classes]
@@ -138,15 +133,9 @@ def _load(
     cache: str | Path | None,
     tell: Tell | None,
 ) -> list[Samples]:
-    listings = [
-        Listing(name, of.root, tuple(p.file for p in chosen))
-        for name, (of, chosen) in parts.items()
-    ]
+    listings = [Listing(name, of.root, tuple(p.file for p in chosen)) for name, (of, chosen) in parts.items()]
     images = load_images(listings, side, folder=cache, tell=tell or say, lenient=True)
-    return [
-        Samples(x, *_labels(chosen, own))
-        for x, (_, chosen) in zip(images, parts.values(), strict=True)
-    ]
+    return [Samples(x, *_labels(chosen, own)) for x, (_, chosen) in zip(images, parts.values(), strict=True)]
 
 
 def _labels(chosen: Sequence[Picture], own: Survey) -> tuple[torch.Tensor, torch.Tensor]:
@@ -168,8 +157,7 @@ def _provenance(
     how = f"at {side}x{side} (Pillow, bilinear)"
     learnt, held = (Counter(p.domain for p in part) for part in (fit, kept))
     said = {
-        name: f"{learnt[name]:,} pictures to learn from, {held[name]:,} held out, by a seeded draw "
-        f"by class, {how}"
+        name: f"{learnt[name]:,} pictures to learn from, {held[name]:,} held out, by a seeded draw by class, {how}"
         for name in own.domains
     }
     said |= {name: f"{len(part):,} pictures to test on, {how}" for name, (_, part) in met.items()}

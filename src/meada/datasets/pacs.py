@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from meada.datasets.catalogue import PACS, advice
 from meada.datasets.domains import domains
-from meada.datasets.image_cache import Tell
-from meada.datasets.root import data_root
+from meada.datasets.pictures.image_cache import Tell
+from meada.datasets.published.catalogue import PACS, advice
 from meada.datasets.task import Task
 from meada.errors import MeadaError
+from meada.files import data_root
 
 # in the order of Table 2, with how many pictures are published of each
 DOMAINS = {"art_painting": 2_048, "cartoon": 2_344, "photo": 1_670, "sketch": 3_929}

@@ -14,9 +14,9 @@ from jaxtyping import UInt8
 from numpy.random import Generator, default_rng
 from PIL import ImageFilter
 
-from meada.datasets import embedded_shifts as shifts
-from meada.datasets import embedded_wheels as wheels
 from meada.datasets.digits import CLASSES
+from meada.datasets.embedded import shifts as shifts
+from meada.datasets.embedded import wheels as wheels
 from meada.datasets.task import Samples
 from meada.errors import MeadaError
 
@@ -33,9 +33,7 @@ def printed_numbers(classes: Sequence[str] = CLASSES, *, n: int = IMAGES, seed: 
     torch.Size([4, 3, 32, 32])
     """
     if tuple(classes) != CLASSES:
-        raise MeadaError(
-            f"printed_numbers shows the digits 0 to 9, and not {', '.join(classes[:3])} ..."
-        )
+        raise MeadaError(f"printed_numbers shows the digits 0 to 9, and not {', '.join(classes[:3])} ...")
     rng = default_rng([seed, *b"printed numbers"])
     labels = rng.permutation(np.arange(n) % len(CLASSES))
     fonts = wheels.fonts()

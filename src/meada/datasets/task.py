@@ -64,6 +64,5 @@ def check(name: str, samples: Samples, classes: int) -> None:
     low, high = int(samples.labels.min()), int(samples.labels.max())
     if low < 0 or high >= classes:
         raise MeadaError(
-            f"domain '{name}' has labels from {low} to {high}: "
-            f"with {classes} classes they run from 0 to {classes - 1}"
+            f"domain '{name}' has labels from {low} to {high}: with {classes} classes they run from 0 to {classes - 1}"
         )

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from PIL import Image
 
+from meada import __version__
 from meada.algorithm import nothing
 from meada.datasets import Samples, Task
 from meada.datasets.folder import read_pictures
@@ -17,9 +18,8 @@ from meada.errors import MeadaError
 from meada.files import write_bytes, write_json
 from meada.methods.method import Context
 from meada.pool import Pool, as_stored
-from meada.recipe import Recipe, make, method_of
+from meada.runs.recipe import Recipe, make, method_of
 from meada.streams import key, stream
-from meada.version import __version__
 
 Tell = Callable[[int, int], None]
 
@@ -32,9 +32,7 @@ class Written:
     largest_change: float
 
 
-def write_adversarial(
-    model: Model, samples: Samples, out: Path, *, source: str, tell: Tell = nothing
-) -> Written:
+def write_adversarial(model: Model, samples: Samples, out: Path, *, source: str, tell: Tell = nothing) -> Written:
     """One maximisation round of the model's own method; CLASS/NUMBER.png for each sample."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise MeadaError(f"{out} is there already: --out needs a new folder")
@@ -51,9 +49,7 @@ def write_adversarial(
         torch.manual_seed(key(recipe.seed, "ascent", 0))
         method.grow(model.net, pool, context)
     changes = _write(pool, model.classes, out)
-    written = Written(
-        len(changes), len(pool.labels.unique()), float(changes.mean()), float(changes.max())
-    )
+    written = Written(len(changes), len(pool.labels.unique()), float(changes.mean()), float(changes.max()))
     write_json(out / "perturb.json", _about(model, recipe, source, written))
     return written
 

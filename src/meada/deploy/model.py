@@ -7,12 +7,12 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 from torch import nn
 
-from meada.checkpoint import load_weights_into, save_weights
+from meada import __version__
 from meada.errors import MeadaError
-from meada.folder import RunFolder
-from meada.recipe import Recipe, resolve, to_toml
-from meada.run import build_network
-from meada.version import __version__
+from meada.runs.checkpoint import load_weights_into, save_weights
+from meada.runs.recipe import Recipe, resolve, to_toml
+from meada.runs.run import build_network
+from meada.runs.run_folder import RunFolder
 
 FORMAT = "meada-model/1"
 PLAN = "plan.json"  # what marks a folder of `meada robustify`

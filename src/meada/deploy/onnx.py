@@ -58,9 +58,7 @@ def converted(model: Model) -> bytes:
     onnx = _needed("onnx")
     _needed("onnxscript")
     net = Whole(model.net.float().eval())
-    example = torch.rand(
-        2, 3, model.side, model.side, generator=stream("export"), dtype=torch.float32
-    )
+    example = torch.rand(2, 3, model.side, model.side, generator=stream("export"), dtype=torch.float32)
     try:
         with _quiet():
             program = torch.onnx.export(
@@ -140,6 +138,4 @@ def _needed(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise MeadaError(
-            f"{name} is not installed: pip install 'meada[export]' brings what an export needs"
-        ) from None
+        raise MeadaError(f"{name} is not installed: pip install 'meada[export]' brings what an export needs") from None

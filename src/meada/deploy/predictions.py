@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from meada.datasets.decode import ENDINGS, decode, large_ones_too
+from meada.datasets.pictures.decode import ENDINGS, decode, large_ones_too
 from meada.deploy.model import Model
 from meada.entropy import softmax_entropy
 from meada.errors import MeadaError
@@ -34,11 +34,7 @@ class Prediction:
 
 def predict_files(model: Model, files: Sequence[Path]) -> list[Prediction]:
     """In the order of ``files``; one that cannot be read has an error in its place."""
-    return [
-        one
-        for start in range(0, len(files), BLOCK)
-        for one in _some(model, files[start : start + BLOCK])
-    ]
+    return [one for start in range(0, len(files), BLOCK) for one in _some(model, files[start : start + BLOCK])]
 
 
 def pictures_in(paths: Sequence[Path]) -> list[Path]:
@@ -46,9 +42,7 @@ def pictures_in(paths: Sequence[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
-            inside = sorted(
-                p for p in path.rglob("*") if p.suffix.lower() in ENDINGS and p.is_file()
-            )
+            inside = sorted(p for p in path.rglob("*") if p.suffix.lower() in ENDINGS and p.is_file())
             if not inside:
                 raise MeadaError(f"{path} holds no picture ({', '.join(ENDINGS)})")
             found += inside
@@ -72,7 +66,5 @@ def _some(model: Model, files: Sequence[Path]) -> list[Prediction]:
         p, label = logits.double().softmax(-1).max(-1)
         h = softmax_entropy(logits.double())
         for row, place in enumerate(pixels):
-            said[place] = Prediction(
-                str(files[place]), model.classes[int(label[row])], float(p[row]), float(h[row])
-            )
+            said[place] = Prediction(str(files[place]), model.classes[int(label[row])], float(p[row]), float(h[row]))
     return [said[place] for place in range(len(files))]

@@ -13,8 +13,8 @@ from torch.nn.functional import cross_entropy
 from meada.datasets.task import Samples
 from meada.evaluation.candidates import fixed_subset
 from meada.evaluation.score import predict
-from meada.networks.classifier import bare
-from meada.networks.rest import at_rest
+from meada.networks.embedding import bare
+from meada.networks.freezing import at_rest
 from meada.pool import as_float
 from meada.streams import stream
 from meada.types import Images, Labels
@@ -63,8 +63,7 @@ def under_attack(
         images, labels, noise = as_float(some.images), some.labels, stream("attack", name)
         parts = zip(images.split(block), labels.split(block), strict=True)
         moved = [
-            pgd(net, x.to(device), y.to(device), radius=radius / 255, steps=steps, generator=noise)
-            for x, y in parts
+            pgd(net, x.to(device), y.to(device), radius=radius / 255, steps=steps, generator=noise) for x, y in parts
         ]
         rightly = [predict(net, x).argmax(-1) == labels for x in (images, torch.cat(moved).cpu())]
         clean, attacked = (100 * float(r.double().mean()) for r in rightly)

@@ -4,9 +4,9 @@ import torch
 from torch import nn
 
 from meada.datasets.task import Samples, Task
-from meada.distributed import World
-from meada.evaluation.crafted import CRAFTED_SETS
 from meada.evaluation.score import evaluate
+from meada.evaluation.validation_shifts import CRAFTED_SETS
+from meada.machine.distributed import World
 from meada.pool import as_float
 from meada.streams import stream
 from meada.types import Images, Labels
@@ -28,15 +28,8 @@ class Candidates:
 
     def scores(self, net: nn.Module, world: World | None = None) -> dict[str, float]:
         """Mean accuracy over what each rule looks at; a rule with nothing to see is left out."""
-        scored = {
-            rule: evaluate(net, domains, world=world)
-            for rule, domains in self._sets.items()
-            if domains
-        }
-        return {
-            rule: sum(float(s["accuracy"]) for s in each.values()) / len(each)
-            for rule, each in scored.items()
-        }
+        scored = {rule: evaluate(net, domains, world=world) for rule, domains in self._sets.items() if domains}
+        return {rule: sum(float(s["accuracy"]) for s in each.values()) / len(each) for rule, each in scored.items()}
 
 
 def fixed_subset(name: str, samples: Samples, n: int) -> Samples:

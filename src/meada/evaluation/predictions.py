@@ -64,7 +64,5 @@ def load_predictions(path: Path) -> tuple[dict[str, Predictions], tuple[str, ...
     for rule, one in told.items():
         for domain, parts in one.domains.items():
             if set(parts) != set(PARTS) or len({len(v) for v in parts.values()}) != 1:
-                raise MeadaError(
-                    f"{path}: '{rule}/{domain}' needs {', '.join(PARTS)} of one length"
-                )
+                raise MeadaError(f"{path}: '{rule}/{domain}' needs {', '.join(PARTS)} of one length")
     return told, tuple(classes.split("\n")) if classes else ()

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from meada.entropy import entropy_of_mean, expected_entropy
-from meada.networks.classifier import bare
-from meada.networks.drawing import Drawn, drawing
+from meada.networks.embedding import bare
+from meada.networks.posterior import Drawn, drawing
 from meada.pool import Pool
 from meada.theory import entropy_deviation_bound, plug_in_entropy, sharper_deviation_bound
 from meada.transport import semantic_cost

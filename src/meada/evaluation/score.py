@@ -6,21 +6,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from meada.distributed import World
 from meada.errors import MeadaError
 from meada.evaluation.calibration import brier, expected_calibration_error, negative_log_likelihood
+from meada.machine.distributed import World
 from meada.networks.bayesian import predicting
-from meada.networks.classifier import bare
-from meada.networks.rest import at_rest
+from meada.networks.embedding import bare
+from meada.networks.freezing import at_rest
 from meada.pool import as_float
 from meada.types import Labels, Logits
 
 Scores = dict[str, float | int]
 
 
-def predict(
-    net: nn.Module, images: Tensor, *, batch_size: int = 256, world: World | None = None
-) -> Logits:
+def predict(net: nn.Module, images: Tensor, *, batch_size: int = 256, world: World | None = None) -> Logits:
     """Logits of all images, in eval mode; the network is left as it was.
 
     Of several processes each takes whole batches, and all of them get all logits.

@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from meada.errors import MeadaError
-from meada.methods.draws import uniform, whole
+from meada.images.random_ops import uniform, whole
 from meada.methods.method import Context, Method, risk
-from meada.networks.classifier import bare
-from meada.networks.rest import at_rest
+from meada.networks.embedding import bare
+from meada.networks.freezing import at_rest
 from meada.types import Batch, Images, Labels, Scalar
 
 Radii = Float[Tensor, "B 1 1 1"]
@@ -31,25 +31,19 @@ def advtrain(*, radius: float = 8.0, steps: int = 10) -> Method:
     return Method(loss=partial(moved_risk, radius=radius / 255, steps=steps))
 
 
-def moved_risk(
-    net: nn.Module, batch: Batch, context: Context, *, radius: float, steps: int
-) -> Scalar:
+def moved_risk(net: nn.Module, batch: Batch, context: Context, *, radius: float, steps: int) -> Scalar:
     n, generator = len(batch.x), context.each
     epsilon = radius * uniform(batch.x, n, 1, 1, 1, generator=generator)
     with at_rest(bare(net)):
         with torch.no_grad():
             classes = net(batch.x[:1]).shape[1]
-        wrong = (
-            batch.y + 1 + whole(max(classes - 1, 1), batch.y, n, generator=generator)
-        ) % classes
+        wrong = (batch.y + 1 + whole(max(classes - 1, 1), batch.y, n, generator=generator)) % classes
         start = 2 * uniform(batch.x, *batch.x.shape, generator=generator) - 1
         x = approach(bare(net), batch.x, wrong, epsilon, start * epsilon, steps)
     return risk(net, batch._replace(x=x), context)
 
 
-def approach(
-    net: nn.Module, x0: Images, wrong: Labels, epsilon: Radii, start: Images, steps: int
-) -> Images:
+def approach(net: nn.Module, x0: Images, wrong: Labels, epsilon: Radii, start: Images, steps: int) -> Images:
     """Steps of epsilon / sqrt(steps) that lower the loss of ``wrong``, in the ball and [0, 1]."""
     x = (x0 + start).clamp(0, 1)
     for _ in range(steps):

@@ -3,9 +3,9 @@
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from meada.methods.domains import places_of, summed
-from meada.methods.each_domain import EachDomain
 from meada.methods.method import Context, Method
+from meada.methods.parts.domains import places_of, summed
+from meada.methods.parts.each_domain import EachDomain
 from meada.types import Batch, Scalar
 
 

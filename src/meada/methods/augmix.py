@@ -7,17 +7,15 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from meada.errors import MeadaError
-from meada.methods import image_tones as tones
-from meada.methods import image_warps as warps
-from meada.methods.draws import Operation, as_levels, each_its_own, uniform, whole
-from meada.methods.image_tones import Levels
+from meada.images import tones as tones
+from meada.images import warps as warps
+from meada.images.random_ops import Operation, as_levels, each_its_own, uniform, whole
+from meada.images.tones import Levels
 from meada.methods.method import Context, Method
 from meada.types import Batch, Images, Logits, PerSample, Scalar
 
 
-def augmix(
-    *, width: int = 3, depth: int = 3, severity: float = 3.0, consistency: float = 12.0
-) -> Method:
+def augmix(*, width: int = 3, depth: int = 3, severity: float = 3.0, consistency: float = 12.0) -> Method:
     """CE on the clean image, and the Jensen-Shannon divergence of it and two mixed copies.
 
     Args:
@@ -55,9 +53,7 @@ def divergence(*views: Logits) -> Scalar:
     return (log_p.exp() * (log_p - log_mean)).sum(-1).mean()
 
 
-def mixed(
-    x: Images, generator: torch.Generator, *, width: int, depth: int, severity: float
-) -> Images:
+def mixed(x: Images, generator: torch.Generator, *, width: int, depth: int, severity: float) -> Images:
     """(1 - m) x + m sum_i w_i chain_i(x), with m ~ Beta(1, 1) and w ~ Dirichlet(1, ..., 1)."""
     n = len(x)
     # Exponential numbers over their sum are Dirichlet(1, ..., 1), and Beta(1, 1) is uniform.

@@ -6,13 +6,13 @@ import torch
 from torch import Tensor, nn
 
 from meada.errors import MeadaError
-from meada.methods import image_tones as tones
-from meada.methods import image_warps as warps
+from meada.images import tones as tones
+from meada.images import warps as warps
+from meada.images.policies import CIFAR10
+from meada.images.random_ops import Operation, as_levels, each_its_own, uniform, whole
+from meada.images.tones import Levels
 from meada.methods.cutout import hide
-from meada.methods.draws import Operation, as_levels, each_its_own, uniform, whole
-from meada.methods.image_tones import Levels
 from meada.methods.method import Context, Method, risk
-from meada.methods.policies import CIFAR10
 from meada.types import Batch, Images, PerSample, Scalar
 
 

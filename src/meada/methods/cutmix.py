@@ -6,7 +6,7 @@ from functools import partial
 from torch import nn
 
 from meada.errors import MeadaError
-from meada.methods.draws import beta, shuffle, uniform, whole
+from meada.images.random_ops import beta, shuffle, uniform, whole
 from meada.methods.method import Context, Method, risk
 from meada.methods.mixup import shared_risk
 from meada.types import Batch, Scalar
@@ -20,15 +20,12 @@ def cutmix(*, alpha: float = 1.0, probability: float = 0.5) -> Method:
     """
     if alpha <= 0 or not 0 <= probability <= 1:
         raise MeadaError(
-            f"cutmix: alpha={alpha}, probability={probability}: "
-            "alpha above 0 and a probability from 0 to 1 are needed"
+            f"cutmix: alpha={alpha}, probability={probability}: alpha above 0 and a probability from 0 to 1 are needed"
         )
     return Method(loss=partial(pasted_risk, alpha=alpha, probability=probability))
 
 
-def pasted_risk(
-    net: nn.Module, batch: Batch, context: Context, *, alpha: float, probability: float
-) -> Scalar:
+def pasted_risk(net: nn.Module, batch: Batch, context: Context, *, alpha: float, probability: float) -> Scalar:
     generator = context.generator
     if float(uniform(batch.x, 1, generator=generator)) >= probability:
         return risk(net, batch, context)

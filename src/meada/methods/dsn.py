@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d, cross_entropy, normalize
 
 from meada.errors import MeadaError
-from meada.methods.each_domain import EachDomain
 from meada.methods.method import Context, Method, Parts
 from meada.methods.par import reverse
-from meada.networks.classifier import watching
-from meada.networks.rest import at_rest
+from meada.methods.parts.each_domain import EachDomain
+from meada.networks.embedding import watching
+from meada.networks.freezing import at_rest
 from meada.types import Batch, Embedding, Images, Labels, PerSample, Scalar
 
 Code = Float[Tensor, "B P"]  # a private one; as wide as the shared one where they are added
@@ -76,17 +76,10 @@ def dsn(
         domain = numbered(batch, list(private))
         h_p = private_codes(private, small, domain, h_c)
         recon = scale_invariant_mse(parts["decoder"](h_c + h_p), small).mean()
-        apart = torch.stack(
-            [difference(h_c[domain == d], h_p[domain == d]) for d in domain.unique()]
-        )
+        apart = torch.stack([difference(h_c[domain == d], h_p[domain == d]) for d in domain.unique()])
         on = context.step >= after * context.total_steps
         alike = cross_entropy(parts["domain"](reverse(h_c, 1.0)), domain)
-        return (
-            cross_entropy(logits, batch.y)
-            + alpha * recon
-            + beta * apart.sum()
-            + (gamma if on else 0.0) * alike
-        )
+        return cross_entropy(logits, batch.y) + alpha * recon + beta * apart.sum() + (gamma if on else 0.0) * alike
 
     return Method(loss=EachDomain(loss), build=build)
 

@@ -10,13 +10,13 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from meada.errors import MeadaError
-from meada.methods.domains import at_least_two, members, shuffled, summed
-from meada.methods.each_domain import EachDomain
 from meada.methods.method import Context, Method, Parts
-from meada.methods.readout import afresh, check_splits, features, frozen, readout
-from meada.networks.classifier import watching
-from meada.networks.rest import at_rest
-from meada.optimise import Descent
+from meada.methods.parts.descent import Descent
+from meada.methods.parts.domains import at_least_two, members, shuffled, summed
+from meada.methods.parts.each_domain import EachDomain
+from meada.methods.parts.readout import afresh, check_splits, features, frozen, readout
+from meada.networks.embedding import watching
+from meada.networks.freezing import at_rest
 from meada.types import Batch, Embedding, Images, Scalar
 
 

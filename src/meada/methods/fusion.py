@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from meada.errors import MeadaError
-from meada.methods.domains import members, numbered
-from meada.methods.each_domain import EachDomain
 from meada.methods.method import Context, Method
 from meada.methods.par import looking
-from meada.methods.readout import readout, with_readout
+from meada.methods.parts.domains import members, numbered
+from meada.methods.parts.each_domain import EachDomain
+from meada.methods.parts.readout import readout, with_readout
 from meada.streams import stream
 from meada.types import Batch, Embedding, Logits, Scalar
 

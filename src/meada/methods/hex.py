@@ -12,7 +12,7 @@ from torch.nn.functional import adaptive_avg_pool2d, cross_entropy, normalize, r
 
 from meada.errors import MeadaError
 from meada.methods.method import Context, Method, Parts, risk
-from meada.networks.rest import at_rest
+from meada.networks.freezing import at_rest
 from meada.types import Batch, Images, Logits, Scalar
 
 Texture = Float[Tensor, "B G"]

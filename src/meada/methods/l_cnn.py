@@ -17,9 +17,9 @@ from torch.nn.functional import cross_entropy, linear
 from torch.nn.parameter import UninitializedParameter
 
 from meada.errors import MeadaError
-from meada.methods.each_domain import EachDomain
 from meada.methods.method import Context, Method, Parts
-from meada.networks.rest import held_over
+from meada.methods.parts.each_domain import EachDomain
+from meada.networks.freezing import held_over
 from meada.types import Batch, Scalar
 
 Matrix = Float[Tensor, "M N"]
@@ -47,9 +47,7 @@ def l_cnn(*, domains: int = 3, error: float = 0.1, max_rank: int = 512) -> Metho
         if not any(isinstance(module, LowRank) for module in net.modules()):
             raise MeadaError("l-cnn trains a network of its own: adapt it first (Method.adapt)")
         if len(context.domains) > domains:
-            raise MeadaError(
-                f"method.domains is {domains}: the pool has {len(context.domains)} source domains"
-            )
+            raise MeadaError(f"method.domains is {domains}: the pool has {len(context.domains)} source domains")
         table = Descriptors(context.domains, domains).to(example.x.device)
         return Parts(nn.ModuleDict({"descriptors": table}))
 
@@ -148,9 +146,7 @@ def describing(net: nn.Module, z: Descriptor) -> Iterator[None]:
         yield
 
 
-def to_low_rank(
-    net: nn.Module, *, domains: int = 3, error: float = 0.1, max_rank: int = 512
-) -> nn.Module:
+def to_low_rank(net: nn.Module, *, domains: int = 3, error: float = 0.1, max_rank: int = 512) -> nn.Module:
     """A copy of ``net`` whose every Linear and Conv2d has W(z) for its weight.
 
     It begins as ``net`` up to the decomposition's error, for every descriptor: the agnostic slice

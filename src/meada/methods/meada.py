@@ -8,8 +8,8 @@ from torch import nn
 from meada.entropy import Uncertainty
 from meada.errors import MeadaError, NonFiniteError
 from meada.maximise import Renewal, perturb
-from meada.methods.growing import GROWTH, PARENTS, Rule, append_in_blocks
 from meada.methods.method import Context, Method
+from meada.methods.parts.growing import GROWTH, PARENTS, Rule, append_in_blocks
 from meada.pool import Pool
 from meada.streams import key
 from meada.types import Images, Labels

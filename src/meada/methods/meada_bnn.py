@@ -13,12 +13,12 @@ from torch.nn.functional import cross_entropy
 from meada.entropy import Uncertainty
 from meada.errors import MeadaError
 from meada.maximise import Renewal
-from meada.methods.growing import Rule
 from meada.methods.meada import meada
 from meada.methods.method import Context, Method
+from meada.methods.parts.growing import Rule
 from meada.networks.bayesian import Prediction, divergence, to_bayesian
-from meada.networks.draw import Draw, holding
-from meada.networks.prior import ScaleMixture
+from meada.networks.bayesian.prior import ScaleMixture
+from meada.networks.bayesian.weight_sample import Draw, holding
 from meada.types import Batch, Scalar
 from meada.units import Units
 
@@ -66,9 +66,7 @@ def meada_bnn(
             f"training_draws={training_draws}, temperature={temperature}, share='{share}': draws "
             "from 1 up, a temperature from 0 up and 'uniform' or 'blundell' are needed"
         )
-    prior = ScaleMixture(
-        pi=pi, sigma1=math.exp(-minus_log_sigma1), sigma2=math.exp(-minus_log_sigma2)
-    )
+    prior = ScaleMixture(pi=pi, sigma1=math.exp(-minus_log_sigma1), sigma2=math.exp(-minus_log_sigma2))
     plain = meada(
         beta=beta, gamma=gamma, step_size=step_size, steps=steps, units=units,
         units_batch=units_batch, grow=grow, block=block, stochastic=stochastic,
@@ -77,9 +75,7 @@ def meada_bnn(
     return replace(
         plain,
         adapt=partial(to_bayesian, prior=prior, rho=rho, samples=prediction_draws, predict=predict),
-        loss=partial(
-            free_energy, draws=training_draws, share=SHARES[share], temperature=temperature
-        ),
+        loss=partial(free_energy, draws=training_draws, share=SHARES[share], temperature=temperature),
     )
 
 

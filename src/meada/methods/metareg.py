@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from meada.errors import MeadaError
-from meada.methods.domains import at_least_two, members, shuffled
-from meada.methods.each_domain import EachDomain
 from meada.methods.method import Context, Method, Parts, risk
-from meada.methods.readout import afresh, check_splits, features, readout
-from meada.optimise import Descent
+from meada.methods.parts.descent import Descent
+from meada.methods.parts.domains import at_least_two, members, shuffled
+from meada.methods.parts.each_domain import EachDomain
+from meada.methods.parts.readout import afresh, check_splits, features, readout
 from meada.types import Batch, Embedding, Labels, Scalar
 
 Theta = dict[str, Tensor]  # weights of a read-out by name
@@ -65,9 +65,7 @@ def metareg(
         assert isinstance(heads, nn.ModuleList) and isinstance(phi, Regulariser)
         if context.step >= int(share * context.total_steps):
             # the network has had no gradient so far, and so is as it was at the start
-            return risk(net, batch, context) + phi(
-                dict(readout(net).named_parameters()), fixed=True
-            )
+            return risk(net, batch, context) + phi(dict(readout(net).named_parameters()), fixed=True)
         places = members(batch, "metareg", len(heads))
         z = [trunk(batch.x[of_one]) for of_one in places]
         y = [batch.y[of_one] for of_one in places]
@@ -86,9 +84,7 @@ class Regulariser(nn.Module):
 
     def __init__(self, layer: nn.Linear) -> None:
         super().__init__()
-        self.phi = nn.ParameterDict(
-            {name: torch.zeros_like(weight) for name, weight in layer.named_parameters()}
-        )
+        self.phi = nn.ParameterDict({name: torch.zeros_like(weight) for name, weight in layer.named_parameters()})
 
     def forward(self, theta: Theta, fixed: bool = False) -> Scalar:
         r""":math:`R_\phi(\theta) = \sum_k \phi_k |\theta_k|`; ``fixed``: no gradient for phi."""
@@ -98,9 +94,7 @@ class Regulariser(nn.Module):
         ]).sum()  # fmt: skip
 
 
-def inner(
-    theta: Theta, phi: Regulariser, z: Embedding, y: Labels, *, steps: int, lr: float
-) -> Theta:
+def inner(theta: Theta, phi: Regulariser, z: Embedding, y: Labels, *, steps: int, lr: float) -> Theta:
     r"""l steps of :math:`\theta \leftarrow \theta - \alpha \nabla_\theta [L_a + R_\phi](\theta)`,
 
     of which every one is a function of phi that can be differentiated.

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.optim import Optimizer
 
-from meada.distributed import World
+from meada.machine.distributed import World
 from meada.pool import Pool
 from meada.types import Batch, Scalar
 

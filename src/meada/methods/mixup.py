@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from meada.errors import MeadaError
-from meada.methods.draws import beta, shuffle
+from meada.images.random_ops import beta, shuffle
 from meada.methods.method import Context, Method
 from meada.types import Batch, Labels, Logits, Scalar
 

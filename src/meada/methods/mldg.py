@@ -14,9 +14,9 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from meada.errors import MeadaError
-from meada.methods.domains import Places, members, shuffled, summed
-from meada.methods.each_domain import EachDomain
 from meada.methods.method import Context, Method
+from meada.methods.parts.domains import Places, members, shuffled, summed
+from meada.methods.parts.each_domain import EachDomain
 from meada.types import Batch, Scalar
 
 Order = Literal["second", "first"]
@@ -32,15 +32,12 @@ def mldg(*, alpha: float = 1e-3, beta: float = 1.0, order: Order = "second") -> 
     """
     if alpha < 0 or beta < 0 or order not in ("second", "first"):
         raise MeadaError(
-            f"mldg: alpha={alpha}, beta={beta}, order='{order}': numbers from 0 up and 'second' "
-            "or 'first' are needed"
+            f"mldg: alpha={alpha}, beta={beta}, order='{order}': numbers from 0 up and 'second' or 'first' are needed"
         )
     return Method(loss=EachDomain(partial(meta_risk, alpha=alpha, beta=beta, order=order)))
 
 
-def meta_risk(
-    net: nn.Module, batch: Batch, context: Context, *, alpha: float, beta: float, order: Order
-) -> Scalar:
+def meta_risk(net: nn.Module, batch: Batch, context: Context, *, alpha: float, beta: float, order: Order) -> Scalar:
     r""":math:`F(\theta) + \beta\, G(\theta - \alpha \nabla F(\theta))`."""
     places = members(batch, "mldg")
     unseen, *seen = (places[k] for k in shuffled(len(places), context.generator))
@@ -57,9 +54,7 @@ def meta_risk(
     return f + beta * risk_of(net, after, batch, [unseen])
 
 
-def risk_of(
-    net: nn.Module, theta: Mapping[str, torch.Tensor], batch: Batch, places: Places
-) -> Scalar:
+def risk_of(net: nn.Module, theta: Mapping[str, torch.Tensor], batch: Batch, places: Places) -> Scalar:
     """The risks of some domains, added up, with ``theta`` for the network's weights."""
     x, y = batch.x[torch.cat(places)], batch.y[torch.cat(places)]
     ce = cross_entropy(functional_call(net, dict(theta), (x,)), y, reduction="none")

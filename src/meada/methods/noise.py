@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from meada.corruptions.streams import streams
-from meada.distributed import World
-from meada.methods.growing import PARENTS, Rule, append_in_blocks
+from meada.machine.distributed import World
 from meada.methods.meada import meada
 from meada.methods.method import Context, Grow, Method
+from meada.methods.parts.growing import PARENTS, Rule, append_in_blocks
 from meada.pool import Pool
+from meada.streams import sample_streams
 from meada.types import Images, Labels, PerSample
 
 
@@ -28,9 +28,7 @@ def noise(*, grow: Rule = "pool", block: int = 128, **ascent: Any) -> Method:
     300
     """
     plain = meada(grow=grow, block=block, **ascent)
-    return replace(
-        plain, grow=partial(scatter, climb=plain.grow, parents=PARENTS[grow], block=block)
-    )
+    return replace(plain, grow=partial(scatter, climb=plain.grow, parents=PARENTS[grow], block=block))
 
 
 def scatter(
@@ -72,7 +70,7 @@ def climbed(net: nn.Module, pool: Pool, index: Labels, context: Context, climb: 
 
 def directions(x: Images, index: Labels, context: Context) -> Images:
     """Gaussian, from a stream that belongs to (seed, round, place in the pool) alone."""
-    own = streams(context.seed, "noise in place of the ascent", context.round, index.numpy())
+    own = sample_streams(context.seed, "noise in place of the ascent", context.round, index.numpy())
     drawn: Tensor = torch.from_numpy(own.normal(x.shape[1:]))
     return drawn.to(x)
 

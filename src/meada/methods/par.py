@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy
 
 from meada.errors import MeadaError, nearest
 from meada.methods.method import Context, Method, Parts
-from meada.networks.rest import at_rest
+from meada.networks.freezing import at_rest
 from meada.types import Batch, Labels, Scalar
 
 Map = Float[Tensor, "B C H W"]  # what the layer sees, at every place

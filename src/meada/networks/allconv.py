@@ -53,6 +53,4 @@ def allconv(num_classes: int = 10) -> nn.Sequential:
 
 
 def _layer(inputs: int, outputs: int, kernel: int = 3, padding: int = 1) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Conv2d(inputs, outputs, kernel, padding=padding), nn.BatchNorm2d(outputs), QuickGELU()
-    )
+    return nn.Sequential(nn.Conv2d(inputs, outputs, kernel, padding=padding), nn.BatchNorm2d(outputs), QuickGELU())

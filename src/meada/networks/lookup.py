@@ -12,7 +12,7 @@ from torch import nn
 
 from meada.errors import MeadaError, nearest
 from meada.networks import NETWORKS
-from meada.networks.from_timm import timm_network
+from meada.networks.pretrained.timm_models import timm_network
 
 FORMS = "FILE.py:function, module:function or timm:NAME"
 
@@ -54,9 +54,7 @@ def _imported(name: str, place: str) -> ModuleType:
     try:
         return importlib.import_module(place)
     except Exception as error:
-        raise MeadaError(
-            f"network '{name}': importing {place} fails with {_what(error)}"
-        ) from error
+        raise MeadaError(f"network '{name}': importing {place} fails with {_what(error)}") from error
 
 
 def _for_classes(made: Callable[..., nn.Module]) -> Callable[..., nn.Module]:

@@ -37,9 +37,7 @@ class Normalise(nn.Module):
                 "give one of each for every channel, or one number for all"
             )
         if not all(0 < s < inf for s in sigma):
-            raise MeadaError(
-                f"a standard deviation to divide by is above zero and finite, not {std}"
-            )
+            raise MeadaError(f"a standard deviation to divide by is above zero and finite, not {std}")
         # Given by the constructor, so left out of the state dict: its names stay torchvision's.
         self.register_buffer("mean", torch.tensor(mu).reshape(-1, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(sigma).reshape(-1, 1, 1), persistent=False)
@@ -52,7 +50,5 @@ class Normalise(nn.Module):
     def forward(self, x: Images) -> Images:
         channels = max(len(self.mean), len(self.std))
         if channels not in (1, x.shape[1]):  # one grey channel would broadcast to three, unnoticed
-            raise MeadaError(
-                f"the network takes images of {channels} channels and was given {x.shape[1]}"
-            )
+            raise MeadaError(f"the network takes images of {channels} channels and was given {x.shape[1]}")
         return (x - self.mean) / self.std

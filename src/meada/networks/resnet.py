@@ -101,7 +101,5 @@ def _resnet(
             layers.append(block(inputs, width, stride))
             inputs = width * block.expansion
         parts[f"layer{stage + 1}"] = layers
-    parts |= OrderedDict(
-        avgpool=nn.AdaptiveAvgPool2d(1), flatten=nn.Flatten(), fc=nn.Linear(inputs, num_classes)
-    )
+    parts |= OrderedDict(avgpool=nn.AdaptiveAvgPool2d(1), flatten=nn.Flatten(), fc=nn.Linear(inputs, num_classes))
     return he_normal(nn.Sequential(parts))

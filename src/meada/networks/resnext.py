@@ -12,9 +12,7 @@ from meada.networks.resnet import he_normal, projection
 class GroupedBottleneck(nn.Module):
     """1x1 down, 3x3 in ``cardinality`` groups, 1x1 up, beside a shortcut (form C of the source)."""
 
-    def __init__(
-        self, inputs: int, width: int, outputs: int, stride: int, cardinality: int
-    ) -> None:
+    def __init__(self, inputs: int, width: int, outputs: int, stride: int, cardinality: int) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(inputs, width, 1, bias=False)
         self.bn1 = nn.BatchNorm2d(width)

@@ -20,9 +20,7 @@ class WideBlock(nn.Module):
         self.bn2 = nn.BatchNorm2d(outputs)
         self.dropout = nn.Dropout(dropout)
         self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
-        self.shortcut = (
-            None if inputs == outputs else nn.Conv2d(inputs, outputs, 1, stride, bias=False)
-        )
+        self.shortcut = None if inputs == outputs else nn.Conv2d(inputs, outputs, 1, stride, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         a = relu(self.bn1(x))
@@ -31,9 +29,7 @@ class WideBlock(nn.Module):
         return f + (x if self.shortcut is None else self.shortcut(a))
 
 
-def wideresnet(
-    num_classes: int = 10, *, depth: int = 40, widen: int = 2, dropout: float = 0.0
-) -> nn.Sequential:
+def wideresnet(num_classes: int = 10, *, depth: int = 40, widen: int = 2, dropout: float = 0.0) -> nn.Sequential:
     """WideResNet of Zagoruyko & Komodakis, 2016.
 
     Of ``depth`` layers, ``widen`` times as wide as a ResNet; z is its ``64 * widen`` averages.
@@ -43,9 +39,7 @@ def wideresnet(
     """
     blocks, rest = divmod(depth - 4, 6)
     if blocks < 1 or rest:
-        raise MeadaError(
-            f"a WideResNet has 6n + 4 layers (10, 16, 22, 28, 34, 40), not depth={depth}"
-        )
+        raise MeadaError(f"a WideResNet has 6n + 4 layers (10, 16, 22, 28, 34, 40), not depth={depth}")
     widths = (16 * widen, 32 * widen, 64 * widen)
     stages = nn.Sequential()
     inputs = 16

@@ -46,9 +46,7 @@ def less_paper(runs: Sequence[Run], domain: str) -> str:
     if ours.std is None or ours.error is None:
         return verdict(Summary(ours.mean - mean, None, 1))
     width = math.hypot(ours.error, deviation / SEEDS**0.5)
-    test = ttest_ind_from_stats(
-        ours.mean, ours.std, ours.n, mean, deviation, SEEDS, equal_var=False
-    )
+    test = ttest_ind_from_stats(ours.mean, ours.std, ours.n, mean, deviation, SEEDS, equal_var=False)
     return f"{verdict(Summary(ours.mean - mean, width, 1))}, p = {test.pvalue:.2f}"
 
 
@@ -56,20 +54,15 @@ def beside_paper(chosen: Groups) -> list[str]:
     """Each method of the paper on each domain."""
     lines = head("method", *(TITLES[d] for d in DOMAINS))
     lines += [
-        line(method, *(less_paper(runs, d) for d in DOMAINS))
-        for method, runs in chosen.items()
-        if method in PAPER
+        line(method, *(less_paper(runs, d) for d in DOMAINS)) for method, runs in chosen.items() if method in PAPER
     ]
     judged = sum(len(chosen[m]) > 1 for m in chosen.keys() & PAPER.keys()) * len(DOMAINS)
     by_chance = (
-        f" Of {judged} comparisons one is expected to have p below {1 / judged:.2f} by chance."
-        if judged
-        else ""
+        f" Of {judged} comparisons one is expected to have p below {1 / judged:.2f} by chance." if judged else ""
     )
     return [
         "Oracle on both sides; errors of both sides, the paper's from ten runs. **Bold**: more "
-        "than two standard errors apart. p: Welch's test, which knows how few seeds there are."
-        + by_chance,
+        "than two standard errors apart. p: Welch's test, which knows how few seeds there are." + by_chance,
         "",
         *lines,
     ]

@@ -43,9 +43,7 @@ def section(chosen: Mapping[str, Sequence[Run]]) -> list[str]:
         end = _cell([max(candidates(run).items()) for run in runs])
         minutes = spread(summarise([whole(run) / 60 for run in runs]), 0)
         lines.append(line(method, *cells, end, minutes, str(len(runs))))
-    machines = sorted(
-        {machine(run.record["environment"]) for runs in chosen.values() for run in runs}
-    )
+    machines = sorted({machine(run.record["environment"]) for runs in chosen.values() for run in runs})
     return [
         f"ERM's time is {budget / 60:.0f} minutes: minimisation and maximisation, without "
         "evaluation, the mean of its runs. A cell is the last candidate that a run had reached by "

@@ -71,8 +71,7 @@ def corruption_mean(results: Mapping[str, Mapping[str, Any]], score: str = "accu
     if extra or missing:
         what = f"also {', '.join(sorted(extra))}" if extra else f"not {', '.join(sorted(missing))}"
         raise MeadaError(
-            f"results of {len(results)} corruptions, {what}: the mean is over the fifteen of the "
-            "benchmark"
+            f"results of {len(results)} corruptions, {what}: the mean is over the fifteen of the benchmark"
         )
     return mean(float(results[name][score]) for name in CORRUPTIONS)
 

@@ -26,14 +26,11 @@ def figure1(runs: Sequence[Run], rule: str = "last") -> Figure:
     groups = by_rounds(runs)
     several = sorted({k for _, k in groups if k})
     names = {
-        method: told(method, [len(group) for (m, _), group in groups.items() if m == method])
-        for method, _ in groups
+        method: told(method, [len(group) for (m, _), group in groups.items() if m == method]) for method, _ in groups
     }
     figure = Figure(figsize=(11, 3.2), layout="constrained")
     for axes, domain in zip(figure.subplots(1, 4), COLUMNS, strict=True):
-        scores = {
-            at: [score_of(run, rule, domain) for run in group] for at, group in groups.items()
-        }
+        scores = {at: [score_of(run, rule, domain) for run in group] for at, group in groups.items()}
         for (method, k), values in scores.items():
             mean = sum(values) / len(values)
             if method == "erm":

@@ -12,9 +12,7 @@ from meada.reports.pictures import COLOURS
 METHODS = ("erm", "meada")
 
 
-def figure2(
-    row: Row, cells: Mapping[str, Cell], rule: str = "last", methods: Sequence[str] = METHODS
-) -> Figure:
+def figure2(row: Row, cells: Mapping[str, Cell], rule: str = "last", methods: Sequence[str] = METHODS) -> Figure:
     """Bars over all severities of a corruption; a line of its spread where there are seeds."""
     figure = Figure(figsize=(11, 4))
     axes = figure.add_subplot()

@@ -13,8 +13,8 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from meada.errors import MeadaError
-from meada.folder import RunFolder
 from meada.reports import pictures
+from meada.runs.run_folder import RunFolder
 
 ROWS = (  # short enough for three rounds on a terminal
     "samples in the pool", "cross-entropy", "h, mean prediction entropy",
@@ -67,9 +67,7 @@ def print_rounds(
         console.print(sentence)
 
 
-def warnings(
-    rounds: Sequence[Mapping[str, Any]], verdicts: Sequence[Mapping[str, Any]]
-) -> list[str]:
+def warnings(rounds: Sequence[Mapping[str, Any]], verdicts: Sequence[Mapping[str, Any]]) -> list[str]:
     found = [text for line in (*rounds, *verdicts) for text in line.get("warnings", [])]
     return [f"Warning: {text}" for text in found]
 
@@ -93,9 +91,7 @@ def draw(rounds: Sequence[Mapping[str, Any]], folder: RunFolder, out: Path) -> l
 def spectrum(rounds: Sequence[Mapping[str, Any]], powers: Mapping[int, Tensor]) -> Figure:
     """Radial profiles against white noise, then the mean energy of each round over the plane."""
     figure = Figure(figsize=(4 + 2.2 * len(powers), 3))
-    profile, *planes = figure.subplots(
-        1, 1 + len(powers), width_ratios=[1.8, *[1] * len(powers)], squeeze=False
-    )[0]
+    profile, *planes = figure.subplots(1, 1 + len(powers), width_ratios=[1.8, *[1] * len(powers)], squeeze=False)[0]
     bands = rounds[0]["spectrum"]
     middle = np.add(bands["edges"], bands["edges"][1] / 2)
     for line in rounds:

@@ -34,10 +34,7 @@ def _about(run: Run) -> Iterator[str]:
     total = run.recipe.get("plan", {}).get("total_steps")
     state = "finished" if run.finished else "running" if at_work(run.folder.path) else "stopped"
     unit = "" if run.recipe.get("plan", {}).get("unit", "steps") == "steps" else " (in epochs)"
-    yield (
-        f"{run.name}: {run.method}, seed {run.seed}, {state}; "
-        f"step {run.record['steps']:,} of {total}{unit}"
-    )
+    yield (f"{run.name}: {run.method}, seed {run.seed}, {state}; step {run.record['steps']:,} of {total}{unit}")
     where = run.folder.load_position() if state == "running" else None
     if where:
         phase, done, total = where

@@ -86,8 +86,6 @@ def _sheet(rows: Mapping[str, Tensor]) -> Figure:
             axes.axis("off")
         for axes, image in zip(line, images.clamp(0, 1), strict=False):
             axes.imshow(image.permute(1, 2, 0).to(torch.float32).numpy().squeeze(), cmap="gray")
-        line[0].text(
-            -0.15, 0.5, name, transform=line[0].transAxes, ha="right", va="center", fontsize=8
-        )
+        line[0].text(-0.15, 0.5, name, transform=line[0].transAxes, ha="right", va="center", fontsize=8)
     figure.subplots_adjust(wspace=0.04, hspace=0.06)
     return figure

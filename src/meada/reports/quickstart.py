@@ -7,11 +7,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from meada.folder import RunFolder
 from meada.reports import pictures
 from meada.reports.page import build, write
 from meada.reports.page.blocks import Figure, Section, Text
 from meada.reports.runs import find_runs
+from meada.runs.run_folder import RunFolder
 
 TITLES = {
     "erm": "ERM: plain training",

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from meada.errors import MeadaError
 from meada.evaluation.predictions import Predictions, load_predictions
-from meada.folder import RunFolder, read_json
-from meada.recipe import Recipe, load_recipe
 from meada.reproduce.item import essence, held_recipe
+from meada.runs.recipe import Recipe, load_recipe
+from meada.runs.run_folder import RunFolder, read_json
 from meada.settings import flattened
 
 
@@ -128,9 +128,7 @@ def find_runs(paths: Sequence[Path]) -> list[Run]:
     for path in paths:
         homes = [path] if _is_run(path) else _below(path)
         if not homes:
-            raise MeadaError(
-                f"{path} holds no run: a folder with a record.json or a log.jsonl is needed"
-            )
+            raise MeadaError(f"{path} holds no run: a folder with a record.json or a log.jsonl is needed")
         found |= {home.resolve(): read_run(home) for home in homes}
     return list(found.values())
 

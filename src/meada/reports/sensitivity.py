@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from scipy.stats import studentized_range
 
 from meada.evaluation.statistics import LEVEL, Summary, summarise
-from meada.recipe import Recipe
 from meada.reports.digits import COLUMNS, TITLES, score_of, summary
 from meada.reports.pictures import COLOURS
 from meada.reports.runs import Run
 from meada.reports.text import head, line, spread
 from meada.reproduce.item import alike
 from meada.reproduce.sets import SHORT, STUDY, Value, short
+from meada.runs.recipe import Recipe
 
 Values = dict[Value, list[Run]]
 NAMES = {"beta": "beta", "gamma": "gamma", "step_size": "eta (step_size)",
@@ -135,9 +135,7 @@ def section(runs: Sequence[Run]) -> list[str]:
             if group:
                 named = f"{value:g}" if not isinstance(value, str) else value
                 table.append(_row(NAMES[setting], named + " (paper)" * (value == paper), group))
-    missing = [
-        f"{NAMES[k]} = {v}" for k, values in STUDY.items() for v in values if not groups[k].get(v)
-    ]
+    missing = [f"{NAMES[k]} = {v}" for k, values in STUDY.items() for v in values if not groups[k].get(v)]
     pictures = [f"![{NAMES[k]}](figures/sensitivity-{k}.png)" for k in order]
     return [
         f"Short runs ({', '.join(SHORT)}), one setting of ME-ADA changed at a time; checkpoint: "
@@ -184,11 +182,7 @@ def pictures(runs: Sequence[Run]) -> dict[str, Figure]:
     """One figure a setting whose values can be compared."""
     groups = grouped(runs)
     erm = groups.pop("erm")[""]
-    return {
-        setting: picture(setting, values, erm)
-        for setting, values in groups.items()
-        if comparable(values)
-    }
+    return {setting: picture(setting, values, erm) for setting, values in groups.items() if comparable(values)}
 
 
 def picture(setting: str, values: Values, erm: Sequence[Run]) -> Figure:
@@ -209,9 +203,7 @@ def picture(setting: str, values: Values, erm: Sequence[Run]) -> Figure:
         axes.axhline(accuracy(erm).mean, color=COLOURS["erm"], linestyle="--", label="ERM")
         axes.legend(fontsize=7)
     names = [v if isinstance(v, str) else f"{v:g}" for v in there]
-    marks = [
-        f"{n}\n(paper)" if v == STUDY[setting][0] else n for n, v in zip(names, there, strict=True)
-    ]
+    marks = [f"{n}\n(paper)" if v == STUDY[setting][0] else n for n, v in zip(names, there, strict=True)]
     axes.set_xticks(range(len(marks)), marks, fontsize=8)
     axes.set_xlim(-0.5, len(marks) - 0.5)
     axes.set_xlabel(NAMES[setting], fontsize=9)

@@ -83,8 +83,7 @@ def markdown(runs: Sequence[Run], rules: Sequence[str] = ("source_val", "oracle"
         out += ["|---|---|" + "---:|" * len(TITLES)]
         for line in (line for line in lines if line.group == group):
             cells = [
-                f"**{text}**" if is_best else text
-                for text, is_best in zip(line.texts, best(line, lines), strict=True)
+                f"**{text}**" if is_best else text for text, is_best in zip(line.texts, best(line, lines), strict=True)
             ]
             out.append(f"| {line.method} | {line.whose} | {' | '.join(cells)} |")
         out.append("")
@@ -183,22 +182,16 @@ def _scales(runs: Sequence[Run]) -> Iterator[str]:
 def _weights(runs: Sequence[Run]) -> Iterator[str]:
     """What of the network did not come from ImageNet."""
     for network in sorted({str(run.record["network"]) for run in runs}):
-        given = [
-            run.record.get("weights") or {} for run in runs if run.record["network"] == network
-        ]
+        given = [run.record.get("weights") or {} for run in runs if run.record["network"] == network]
         files = sorted({str(account.get("file", "no file")) for account in given})
         left = sorted({name for account in given for name in account.get("left_at_random", [])})
-        rest = (
-            f"left at random: {', '.join(left)}" if left else "nothing of the file left at random"
-        )
+        rest = f"left at random: {', '.join(left)}" if left else "nothing of the file left at random"
         if files == ["no file"]:
             rest = "all of it began at random; the paper's was pretrained on ImageNet"
         yield f"network: {network}, weights from {', '.join(files)}; {rest}."
 
 
 def _provenance(runs: Sequence[Run]) -> Iterator[str]:
-    told = {
-        f"{name}: {what}" for run in runs for name, what in run.record.get("provenance", {}).items()
-    }
+    told = {f"{name}: {what}" for run in runs for name, what in run.record.get("provenance", {}).items()}
     for line in sorted(told):
         yield f"data, {line}."

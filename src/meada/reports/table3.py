@@ -65,11 +65,7 @@ def markdown(table: Table, rule: str) -> list[str]:
         "",
         NOTE,
         *(f"{row}: corruptions {row.corruptions}." for row in table),
-        *(
-            f"({mark}): {what}."
-            for mark, what in sorted({(r.mark, r.otherwise) for r in table})
-            if mark
-        ),
+        *(f"({mark}): {what}." for mark, what in sorted({(r.mark, r.otherwise) for r in table}) if mark),
     ]
 
 

@@ -10,8 +10,8 @@ from torch import nn
 
 from meada.datasets.pacs import DOMAINS
 from meada.errors import MeadaError
-from meada.recipe import Recipe, make, method_of
 from meada.reproduce.item import Item, held_recipe, runs
+from meada.runs.recipe import Recipe, make, method_of
 
 CLASSES = {"pacs": 7, "cifar100": 100}  # any other data set here has ten
 COPIES = 4 + 3  # of the weights: each rule's choice, and candidates that may still be chosen
@@ -39,9 +39,7 @@ def expected_seconds(items: Sequence[Item], folders: Iterable[Path]) -> dict[str
     return {i.name: means[kind(i.recipe)] for i in items if kind(i.recipe) in means}
 
 
-def time_left(
-    waiting: Sequence[Item], running: Mapping[str, float], known: Mapping[str, float], jobs: int
-) -> str:
+def time_left(waiting: Sequence[Item], running: Mapping[str, float], known: Mapping[str, float], jobs: int) -> str:
     """In words, from ``known`` seconds by name; ``running`` has the seconds that each has run.
 
     >>> time_left([], {"a": 1800.0}, {"a": 7200.0}, jobs=1)

@@ -7,8 +7,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from meada.folder import RunFolder
-from meada.recipe import Recipe, from_toml, to_toml
+from meada.runs.recipe import Recipe, from_toml, to_toml
+from meada.runs.run_folder import RunFolder
 
 IDLE = ("note", "checkpoint_seconds", "device")  # none makes another experiment
 

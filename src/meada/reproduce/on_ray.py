@@ -17,7 +17,6 @@ from typing import Any
 
 from meada.errors import MeadaError
 from meada.files import write_bytes, write_text
-from meada.recipe import from_toml, to_toml
 from meada.reproduce.item import Item
 from meada.reproduce.runner import (
     ELSEWHERE,
@@ -27,6 +26,7 @@ from meada.reproduce.runner import (
     die_with_parent,
     train_command,
 )
+from meada.runs.recipe import from_toml, to_toml
 
 TRIES = 5  # times that a run is begun again after its node or worker was lost
 PATIENCE = 30.0  # seconds that a run of a lost node has to let go of its folder
@@ -63,9 +63,7 @@ def on_ray(
     write_text(out / ".driver", token)
     ray = _connected(address)
     task = ray.remote(num_cpus=cores, num_gpus=gpus, max_retries=TRIES)(work)
-    running = {
-        task.remote(to_toml(item.recipe), str(out), token, cores, command): item for item in waiting
-    }
+    running = {task.remote(to_toml(item.recipe), str(out), token, cores, command): item for item in waiting}
     outcome = Outcome()
     try:
         while running:

@@ -14,9 +14,9 @@ from typing import IO
 
 from meada.errors import MeadaError
 from meada.files import write_text
-from meada.recipe import to_toml
 from meada.reproduce.cost import expected_seconds, time_left
 from meada.reproduce.item import Item
+from meada.runs.recipe import to_toml
 
 Say = Callable[[str], None]
 Command = Callable[[Item, Path], list[str]]

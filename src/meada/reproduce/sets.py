@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from itertools import product
 
 from meada.errors import MeadaError, nearest
-from meada.recipe import Recipe, load_recipe, recipe_names, resolve
 from meada.reproduce.item import Item
+from meada.runs.recipe import Recipe, load_recipe, recipe_names, resolve
 
 Set = Callable[[Sequence[str], int, list[str]], list[Item]]
 Value = int | float | str  # of a setting
@@ -46,10 +46,7 @@ def table3(data: str, methods: Sequence[str], seeds: int, changes: list[str]) ->
     asked = methods or TABLE3
     whole = [m for m in asked if m.partition("-")[0] not in NETWORKS]
     cells = [f"{n}-{m}" for n, m in product(NETWORKS, whole)] + [m for m in asked if m not in whole]
-    return [
-        Item(load_recipe(f"{data}/{cell}", changes, seed=seed))
-        for seed, cell in product(range(seeds), cells)
-    ]
+    return [Item(load_recipe(f"{data}/{cell}", changes, seed=seed)) for seed, cell in product(range(seeds), cells)]
 
 
 def cifar10c(methods: Sequence[str], seeds: int, changes: list[str]) -> list[Item]:
@@ -109,9 +106,7 @@ def sensitivity(methods: Sequence[str], seeds: int, changes: list[str]) -> list[
     for seed in range(seeds):
         items += [short(method, changes, seed) for method in ("erm", "meada")]
         for setting, (_, *others) in STUDY.items():
-            items += [
-                short("meada", [*changes, f"method.{setting}={value}"], seed) for value in others
-            ]
+            items += [short("meada", [*changes, f"method.{setting}={value}"], seed) for value in others]
     return items
 
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from itertools import product
 
 from meada.errors import MeadaError, nearest
-from meada.recipe import Recipe, load_recipe
 from meada.reproduce.item import Item
+from meada.runs.recipe import Recipe, load_recipe
 from meada.settings import flattened
 
 
@@ -22,9 +22,7 @@ def sweep(recipe: str, grid: Sequence[str], seeds: int, changes: list[str]) -> l
     if len(set(keys)) < len(keys):
         raise MeadaError(f"--grid has {', '.join(keys)}: each key once, with all its values")
     items = [
-        Item(load_recipe(recipe, [*changes, *cell], seed=seed))
-        for seed in range(seeds)
-        for cell in product(*axes)
+        Item(load_recipe(recipe, [*changes, *cell], seed=seed)) for seed in range(seeds) for cell in product(*axes)
     ]
     return list({item.name: item for item in items}.values())
 

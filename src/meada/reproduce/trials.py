@@ -7,15 +7,15 @@ from typing import Any
 import torch
 
 from meada.corruptions import CORRUPTIONS, SEVERITIES
-from meada.datasets.catalogue import domain
 from meada.datasets.pacs import DOMAINS
+from meada.datasets.published.catalogue import domain
 from meada.datasets.task import Samples
-from meada.evaluation.crafted import CRAFTED
-from meada.recipe import Recipe, method_of
+from meada.evaluation.validation_shifts import CRAFTED
 from meada.reproduce.cost import classes, sources, train_size
 from meada.reproduce.item import Item
-from meada.run import build_network
-from meada.trial import CHOICES, Costs, measure
+from meada.runs.recipe import Recipe, method_of
+from meada.runs.run import build_network
+from meada.runs.timing_probe import CHOICES, Costs, measure
 
 Tell = Callable[[int, int], None]
 DIGITS = ("svhn", "mnist_m", "usps")  # SYN's file can seldom be had
@@ -61,7 +61,7 @@ def _noise(recipe: Recipe) -> Samples:
 def whole(recipe: Recipe, costs: Costs) -> float:
     """Seconds of all phases.
 
-    >>> from meada.recipe import load_recipe
+    >>> from meada.runs.recipe import load_recipe
     >>> costs = Costs(step=0.1, climb=0.01, look=0.0)
     >>> whole(load_recipe("digits/meada"), costs)  # 10,000 steps, 70,000 new images of 15 steps
     11500.0

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from meada.corruptions import CORRUPTIONS
 from meada.evaluation.attack import STEPS as ATTACK_STEPS
-from meada.evaluation.crafted import CRAFTED
 from meada.evaluation.rounds import SAMPLE
+from meada.evaluation.validation_shifts import CRAFTED
 from meada.robustify.plan import Setting, Settings
-from meada.trial import CHOICES, Costs
+from meada.runs.timing_probe import CHOICES, Costs
 
 SLACK = 0.85  # of the budget is planned with: reading, writing and a machine that others use too
 MODELS = 2  # ERM and the method
@@ -44,8 +44,7 @@ def estimate(plan: Settings, costs: Costs, sizes: Sizes, growth: Growth) -> dict
     return {
         "minimise": MODELS * value("plan.total_steps", 0) * costs.step,
         "maximise": sum(grown) * value("method.steps", 0) * costs.climb,
-        "evaluate": costs.look * _looks(plan, sizes, grown)
-        + costs.corrupt * _corrupted(plan, sizes),
+        "evaluate": costs.look * _looks(plan, sizes, grown) + costs.corrupt * _corrupted(plan, sizes),
     }
 
 
@@ -89,9 +88,7 @@ def shrunk(plan: Settings, sizes: Sizes, s: float, pinned: Collection[str] = ())
         was = plan["plan.min_steps"].value / max(plan["plan.total_steps"].value, 1)
         new["plan.min_steps"] = Setting(int(total * was), f"the same part of {total:,} steps")
     if "evaluation.every" not in pinned:
-        new["evaluation.every"] = Setting(
-            max(-(-total // 3), 1), f"three candidates in {total:,} steps"
-        )
+        new["evaluation.every"] = Setting(max(-(-total // 3), 1), f"three candidates in {total:,} steps")
     if s < 1 and "data.train" not in pinned:
         most = max(min(FEW, sizes.train), round(sizes.train * root))
         if most < sizes.train:

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from meada.recipe import Recipe
 from meada.robustify.plan import Settings
 from meada.robustify.robustness import rows, verdict
+from meada.runs.recipe import Recipe
 
 LIMITS = """\
 - One seed and one split: differences of a few points on a few hundred pictures are within noise.
@@ -72,9 +72,7 @@ def _each(before: Mapping[str, Any], after: Mapping[str, Any], method: str) -> s
 
 def _markdown(method: str, lines: list[tuple[str, float, float, int]]) -> str:
     head = f"| pictures | n | ERM | {method} | change |\n|---|--:|--:|--:|--:|\n"
-    return head + "\n".join(
-        f"| {name.strip()} | {n:,} | {x:.1f} | {y:.1f} | {y - x:+.1f} |" for name, x, y, n in lines
-    )
+    return head + "\n".join(f"| {name.strip()} | {n:,} | {x:.1f} | {y:.1f} | {y - x:+.1f} |" for name, x, y, n in lines)
 
 
 def _weights(weights: Mapping[str, Any]) -> str:

@@ -58,9 +58,7 @@ def plan_for(facts: Facts) -> Settings:
         "pool.store": Setting("uint8", "pictures have 8 bits"),
         "evaluation.subset": Setting(200, "pictures of each test that score a candidate"),
         "evaluation.crafted": Setting(100, "held-out pictures under each crafted shift"),
-        "robustness.images": Setting(
-            200 if side.value <= SMALL else 100, "held-out pictures under each corruption"
-        ),
+        "robustness.images": Setting(200 if side.value <= SMALL else 100, "held-out pictures under each corruption"),
         "robustness.severities": Setting([3, 5], "a middle and the highest of five"),
     }
 
@@ -91,9 +89,7 @@ def _lengths(facts: Facts, side: int) -> Settings:
         "plan.batch_size": Setting(batch, f"{facts.images:,} pictures to learn from"),
         "plan.total_steps": Setting(total, f"T: about {passes} passes, from 200 to 4,000 steps"),
         "plan.rounds": Setting(rounds, "K: as the paper's CIFAR (2) or PACS (1)"),
-        "plan.min_steps": Setting(
-            least, "T_min: the network must have learnt something before it is climbed on"
-        ),
+        "plan.min_steps": Setting(least, "T_min: the network must have learnt something before it is climbed on"),
         "evaluation.every": Setting(max(total // 4, 1), "four candidates"),
     }
 

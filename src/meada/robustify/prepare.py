@@ -12,19 +12,19 @@ from torch import nn
 
 from meada.datasets import Task
 from meada.datasets.folder import targets
-from meada.datasets.survey import Survey, summary, survey
-from meada.device import choose
+from meada.datasets.pictures.survey import Survey, summary, survey
 from meada.errors import MeadaError, nearest
 from meada.files import write_json
+from meada.machine.device import choose
 from meada.methods import METHODS
 from meada.networks.lookup import network
 from meada.networks.normalise import Normalise
-from meada.recipe import Recipe, load_table, make, method_of, resolve
 from meada.robustify.budget import Sizes, estimate, fit, told
 from meada.robustify.plan import Facts, Setting, Settings, nested, plan_for
-from meada.run import build_network
+from meada.runs.recipe import Recipe, load_table, make, method_of, resolve
+from meada.runs.run import build_network
+from meada.runs.timing_probe import corrupting, measure
 from meada.settings import flattened
-from meada.trial import corrupting, measure
 
 SIDES = range(28, 513)  # what the corruptions are defined for
 FORMAT = "meada-robustify/1"
@@ -109,9 +109,7 @@ def prepare(asked: Asked, path: Path, *, say: Say, tell: Callable[[int, int], No
     net: nn.Module = build_network(recipe, len(task.classes)).to(choose(recipe.device))
     costs = measure(recipe, task.train, deepcopy(net))
     costs = replace(costs, corrupt=corrupting(task.validation.images))
-    sizes = Sizes(
-        len(task.train), len(task.validation), tuple(len(one) for one in task.targets.values())
-    )
+    sizes = Sizes(len(task.train), len(task.validation), tuple(len(one) for one in task.targets.values()))
     growth = method_of(recipe).growth
     whole = sum(estimate({**settings, **robust}, costs, sizes, growth).values())
     note = f"robustify: planned for {told(whole)}"
@@ -119,9 +117,7 @@ def prepare(asked: Asked, path: Path, *, say: Say, tell: Callable[[int, int], No
     if asked.minutes is not None:
         left = asked.minutes - (time.monotonic() - began) / 60  # pictures have been read by now
         chosen = fit(chosen, costs, sizes, growth, minutes=left, pinned=pinned)
-        note = (
-            f"robustify: fitted to {asked.minutes:g} minutes; in full it would take {told(whole)}"
-        )
+        note = f"robustify: fitted to {asked.minutes:g} minutes; in full it would take {told(whole)}"
     seconds = estimate(chosen, costs, sizes, growth)
     plain = {k: v for k, v in chosen.items() if not k.startswith("robustness.")}
     ready = Prepared(
@@ -171,9 +167,7 @@ def _check_robustness(robust: Settings) -> None:
     if not isinstance(images, int) or images < 1:
         raise MeadaError(f"key 'robustness.images' is {images!r}: pictures from 1 up are needed")
     if not isinstance(severities, list) or not severities or not set(severities) <= {1, 2, 3, 4, 5}:
-        raise MeadaError(
-            f"key 'robustness.severities' is {severities!r}: a list such as [3, 5] is needed"
-        )
+        raise MeadaError(f"key 'robustness.severities' is {severities!r}: a list such as [3, 5] is needed")
 
 
 def _normalises(name: str, classes: int) -> bool:

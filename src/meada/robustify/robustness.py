@@ -10,8 +10,8 @@ from meada.corruptions import CORRUPTIONS, corrupt, frost_source
 from meada.datasets import Samples
 from meada.evaluation import evaluate
 from meada.evaluation.candidates import fixed_subset
-from meada.evaluation.crafted import crafted
 from meada.evaluation.statistics import summarise
+from meada.evaluation.validation_shifts import crafted
 from meada.pool import as_float
 
 Tell = Callable[[str, int, int], None]

@@ -17,9 +17,7 @@ def check_law(p: Tensor, what: str, dims: int = 1) -> None:
     if p.numel() == 0:
         raise MeadaError(f"{what} is empty: an entropy needs at least one prediction")
     if not bool((p >= 0).all()):  # also catches NaN
-        raise MeadaError(
-            f"{what} holds a negative number or a NaN: give softmax(logits), not logits"
-        )
+        raise MeadaError(f"{what} holds a negative number or a NaN: give softmax(logits), not logits")
     worst = float((p.sum(tuple(range(-dims, 0))) - 1).abs().max())
     if not worst <= SUM_TOLERANCE:
         raise MeadaError(f"{what} is off by {worst:.3g} from a sum of 1: give softmax(logits)")

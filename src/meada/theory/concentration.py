@@ -77,9 +77,7 @@ def samples_needed(error: Real, classes: int, delta: Real) -> int:
         above, enough = enough, 2 * enough
     while enough - above > 1:
         middle = (above + enough) // 2
-        above, enough = (
-            (above, middle) if _bound(middle, classes, delta) <= error else (middle, enough)
-        )
+        above, enough = (above, middle) if _bound(middle, classes, delta) <= error else (middle, enough)
     return enough
 
 

@@ -98,9 +98,7 @@ def transport_distance(p: PerAtom, p0: PerAtom, cost: Costs) -> float:
     return float(solution.fun) if solution.success else float("inf")
 
 
-def surrogate(
-    objective: Callable[[Tensor, Tensor], Tensor], theta: Tensor, candidates: Tensor
-) -> Scalar:
+def surrogate(objective: Callable[[Tensor, Tensor], Tensor], theta: Tensor, candidates: Tensor) -> Scalar:
     r""":math:`\phi_\gamma(\theta) = \max_x` objective(theta, x) over finitely many candidates x.
 
     >>> surrogate(lambda theta, x: theta * x, torch.tensor(2.0), torch.tensor([-1.0, 3.0]))
@@ -109,9 +107,7 @@ def surrogate(
     return torch.stack([objective(theta, x) for x in candidates]).max()
 
 
-def surrogate_gradient(
-    objective: Callable[[Tensor, Tensor], Tensor], theta: Tensor, candidates: Tensor
-) -> Tensor:
+def surrogate_gradient(objective: Callable[[Tensor, Tensor], Tensor], theta: Tensor, candidates: Tensor) -> Tensor:
     r"""The gradient identity: :math:`\nabla_\theta \phi_\gamma`, the objective's at the best x.
 
     True where the maximiser is unique (Danskin), of the *whole* objective: its

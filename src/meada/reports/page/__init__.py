@@ -42,10 +42,7 @@ def build(
     sections = [*before, what_was_run(found, left_out(runs))]
     for experiment in found:
         mark = f": {experiment.title}" if len(found) > 1 else ""
-        sections += [
-            Section(f"{section.title}{mark}", section.blocks)
-            for section in _about(experiment, rule)
-        ]
+        sections += [Section(f"{section.title}{mark}", section.blocks) for section in _about(experiment, rule)]
     return Page(title, (*sections, provenance(found, command)))
 
 
@@ -54,9 +51,7 @@ def _about(experiment: Experiment, rule: str) -> Iterator[Section]:
         "accuracy: no run has results yet": partial(accuracy, rule=rule),
         "": partial(beside_the_paper, rule=rule),
         "Figure 1: it takes one method with several K": partial(sweep, rule=rule),
-        "severities: the domains are no corruptions, or none is scored": partial(
-            corruptions, rule=rule
-        ),
+        "severities: the domains are no corruptions, or none is scored": partial(corruptions, rule=rule),
         "calibration: no run has results yet": partial(calibration, rule=rule),
         "accuracy under attack: 'meada evaluate RUN --pgd 256' measures one": attacked,
         "training curves: the folders hold no log.jsonl": training,
@@ -75,9 +70,7 @@ def _about(experiment: Experiment, rule: str) -> Iterator[Section]:
         yield Section("Not shown", tuple(Text(f"No {why}.", "missing") for why in missing))
 
 
-def write(
-    page: Page, *, out: Path | None = None, markdown: Path | None = None, png: Path | None = None
-) -> list[Path]:
+def write(page: Page, *, out: Path | None = None, markdown: Path | None = None, png: Path | None = None) -> list[Path]:
     """The page in each form that is asked for; gives back the files."""
     written = []
     pictures = draw(page, png) if png else {}

@@ -87,9 +87,7 @@ def provenance(experiments: Sequence[Experiment], command: str) -> Section:
     runs = [run for experiment in experiments for run in experiment.runs()]
     blocks: list[Block] = [Text(text) for text in dict.fromkeys(_lines(runs))]
     files = dict.fromkeys(
-        (str(name), str(what))
-        for run in runs
-        for name, what in run.record.get("provenance", {}).items()
+        (str(name), str(what)) for run in runs for name, what in run.record.get("provenance", {}).items()
     )
     if files:
         blocks.append(Table("Where the data came from", ("domain", "what was read"), tuple(files)))

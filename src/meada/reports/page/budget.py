@@ -16,9 +16,7 @@ def chosen(experiment: Experiment) -> Section | None:
                 continue
             steps = [r.record.get("selected", {}).get(rule, {}).get("step") for r in runs]
             summary = group.summary(rule, "mean")
-            own = [
-                float(r.record["source"][rule]["accuracy"]) for r in runs if "source" in r.record
-            ]
+            own = [float(r.record["source"][rule]["accuracy"]) for r in runs if "source" in r.record]
             rows.append((
                 group.label, rule, ", ".join("?" if s is None else f"{s:,}" for s in steps),
                 summary.mean if summary else None, summary.std if summary else None,

@@ -23,8 +23,7 @@ def corruptions(experiment: Experiment, rule: str) -> Section | None:
     ends = (min(float(m.min()) for m in means), max(float(m.max()) for m in means))
     for label, values in maps.items():
         rows = tuple(
-            Series(name, tuple(map(float, line)))
-            for name, line in zip(experiment.domains, values.mean(0), strict=True)
+            Series(name, tuple(map(float, line))) for name, line in zip(experiment.domains, values.mean(0), strict=True)
         )
         title = f"{label}: accuracy (%) by corruption and severity"
         blocks.append(Chart(

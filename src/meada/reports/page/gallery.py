@@ -40,16 +40,12 @@ def _classes(experiment: Experiment) -> Sequence[str]:
 def _rounds(label: str, run: Run, classes: Sequence[str]) -> list[Block]:
     kept = run.gallery()
     numbers = sorted(
-        int(name.removeprefix("round-").removesuffix(".source"))
-        for name in kept
-        if name.endswith(".source")
+        int(name.removeprefix("round-").removesuffix(".source")) for name in kept if name.endswith(".source")
     )
     return [_gallery(label, run, kept, number, classes) for number in numbers]
 
 
-def _gallery(
-    label: str, run: Run, kept: dict[str, Tensor], number: int, classes: Sequence[str]
-) -> Gallery:
+def _gallery(label: str, run: Run, kept: dict[str, Tensor], number: int, classes: Sequence[str]) -> Gallery:
     source, made, labels = (kept[f"round-{number}.{n}"] for n in ("source", "adversarial", "label"))
     guesses = [kept.get(f"round-{number}.{n}_guess") for n in ("source", "adversarial")]
     name = lambda k: classes[k] if k < len(classes) else str(k)

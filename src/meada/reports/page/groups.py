@@ -177,8 +177,7 @@ def _labels(members: Sequence[tuple[Run, ...]]) -> Iterator[str]:
         differing = [
             key
             for key in flat(run.recipe)
-            if len({repr(part.get(key)) for part in parts}) > 1
-            and key.partition(".")[0] not in (*APART, "name")
+            if len({repr(part.get(key)) for part in parts}) > 1 and key.partition(".")[0] not in (*APART, "name")
         ]
         marks = [f"{SHORT.get(k, k)} = {flat(run.recipe)[k]}" for k in differing[:3]]
         if len(rivals) > 1 and not marks:

@@ -51,10 +51,7 @@ def _image(text: str, picture: Path, folder: Path) -> str:
 
 
 def _table(table: Table) -> Iterator[str]:
-    numeric = [
-        all(isinstance(row[i], int | float | None) for row in table.rows)
-        for i in range(len(table.columns))
-    ]
+    numeric = [all(isinstance(row[i], int | float | None) for row in table.rows) for i in range(len(table.columns))]
     yield from (f"**{plain(table.title)}**", "")
     yield _line(map(plain, table.columns))
     yield _line("---:" if n else "---" for n in numeric)

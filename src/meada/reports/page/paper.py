@@ -69,16 +69,12 @@ def sweep(experiment: Experiment, rule: str) -> Section | None:
         return None
     plain = [g for g in experiment.groups if g.method == "erm" and g.scored(rule)]
     most = max(k for groups in lines.values() for k in groups)
-    charts: list[Block] = [
-        Text("Accuracy against K, the number of maximisation rounds. Bars span the seeds' range.")
-    ]
+    charts: list[Block] = [Text("Accuracy against K, the number of maximisation rounds. Bars span the seeds' range.")]
     for domain in experiment.domains:
         series = [_line(m, g, domain, rule) for m, g in lines.items()]
         if plain and (s := plain[0].summary(rule, domain)):
             ends = (0, most)
-            series.append(
-                Series("ERM", (s.mean, s.mean), ends, colour=plain[0].colour, dashed=True)
-            )
+            series.append(Series("ERM", (s.mean, s.mean), ends, colour=plain[0].colour, dashed=True))
         title = f"{domain}: accuracy against K (Figure 1)"
         charts.append(Chart("lines", title, tuple(series), "K", "accuracy (%)", small=True))
     return Section("How many rounds", tuple(charts))

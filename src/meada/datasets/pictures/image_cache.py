@@ -1,0 +1,180 @@
+"""Pictures decoded once: a list of files as one 8-bit array on disk, mapped into memory.
+
+The array is named after what it was made of (paths, sizes, times of change), so it is made anew
+when a file changes; it appears whole or not at all, and takes the place of the one before it.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from io import BytesIO
+from itertools import chain, count
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+import torch
+
+from meada.datasets.pictures.decode import decode, large_ones_too
+from meada.errors import MeadaError
+from meada.files import naming
+from meada.types import Images8
+
+FORMAT = "meada-images/1: RGB, bilinear"  # another way of decoding gets another name
+Tell = Callable[[int, int], None]  # pictures done, of how many
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Some pictures of a tree, in order; ``name`` says which part of the tree they are."""
+
+    name: str
+    root: Path
+    files: tuple[str, ...]  # below ``root``
+
+
+def cache_root(folder: str | Path | None = None) -> Path:
+    """``folder`` if it is given, else ``$MEADA_CACHE``, else ``~/.cache/meada/images``."""
+    default = Path.home() / ".cache" / "meada" / "images"
+    return Path(folder or os.environ.get("MEADA_CACHE") or default)
+
+
+def load_images(
+    listings: Sequence[Listing],
+    side: int,
+    *,
+    folder: str | Path | None = None,
+    tell: Tell,
+    faults: Sequence[str] = (),
+    lenient: bool = False,
+) -> list[Images8]:
+    """The pictures of each listing, ``side`` x ``side``, decoded exactly or leniently.
+
+    Every picture that cannot be used, of all listings, is named in one error, after ``faults``
+    that were found before.
+    """
+    home = cache_root(folder)
+    paths = [home / cache_name(listing, side, lenient) for listing in listings]
+    todo = [(p, x) for p, x in zip(paths, listings, strict=True) if not p.exists()]
+    total, done = sum(len(listing.files) for _, listing in todo), count(1)
+    found = [build(path, x, side, lambda: tell(next(done), total), lenient=lenient) for path, x in todo]
+    refuse([*faults, *chain.from_iterable(found)], listings[0].root)
+    return [mapped(path) for path in paths]
+
+
+def refuse(faults: Sequence[str], root: Path, shown: int = 5) -> None:
+    """One sentence for all faults: the first few, and how many there are.
+
+    >>> refuse(["a.jpg is CMYK", "b.jpg is CMYK"], Path("pacs"), shown=1)
+    Traceback (most recent call last):
+    meada.errors.MeadaError: pacs has 2 faults: a.jpg is CMYK; and 1 more
+    """
+    faults = list(dict.fromkeys(faults))  # a picture may stand in two listings
+    if faults:
+        more = f"; and {len(faults) - shown} more" if len(faults) > shown else ""
+        kinds = "1 fault" if len(faults) == 1 else f"{len(faults):,} faults"
+        raise MeadaError(f"{root} has {kinds}: {'; '.join(faults[:shown])}{more}")
+
+
+def cache_name(listing: Listing, side: int, lenient: bool = False) -> str:
+    """``PLACE-CONTENT.npy``: which part of which tree, then what its files are now."""
+    place = digest([str(listing.root.resolve()), listing.name, str(side)])
+    kind = f"{FORMAT}, of any kind" if lenient else FORMAT
+    return f"{place}-{digest([kind, *fingerprints(listing)])}.npy"
+
+
+def build(path: Path, listing: Listing, side: int, done: Callable[[], None], *, lenient: bool = False) -> list[str]:
+    """Decode every picture into ``path``; the faults that were found, and then no file.
+
+    In threads: Pillow lets go of the interpreter while it decodes and resizes.
+    """
+    faults = []
+    with _draft(path) as (file, keep), large_ones_too(), ThreadPoolExecutor(os.cpu_count()) as pool:
+        start = _header(file, (len(listing.files), 3, side, side))
+
+        def put(row: int) -> str:
+            try:
+                pixels = decode(listing.root / listing.files[row], side, lenient=lenient)
+            except MeadaError as error:
+                return f"{listing.files[row]} {error}"
+            with naming(path):  # written, not mapped: a full disk is an error and not a dead process
+                os.pwrite(file, pixels.data, start + row * pixels.nbytes)
+            return ""
+
+        for fault in pool.map(put, range(len(listing.files))):
+            faults += [fault] if fault else []
+            done()
+        if not faults:
+            keep()
+    return faults
+
+
+def mapped(path: Path) -> Images8:
+    """Pages come from the disk as they are read, and go when memory is short."""
+    try:
+        # "c": private to this process, since torch warns of arrays that it may not write to
+        return torch.from_numpy(np.load(path, mmap_mode="c", allow_pickle=False))
+    except (OSError, ValueError, EOFError) as error:
+        raise MeadaError(f"{path} cannot be read ({error}): delete it, and it is made anew") from None
+
+
+@contextmanager
+def _draft(path: Path) -> Iterator[tuple[int, Callable[[], None]]]:
+    """A file beside ``path`` that takes its name when it is kept, and is gone otherwise."""
+    with naming(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(path.parent)
+        name = path.parent / f".draft-{uuid4().hex}"
+        file = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+
+    def keep() -> None:
+        with naming(path):
+            os.fsync(file)
+            os.replace(name, path)
+        place = path.name.partition("-")[0]
+        for old in path.parent.glob(f"{place}-*.npy"):
+            if old != path:
+                old.unlink(missing_ok=True)
+
+    try:
+        yield file, keep
+    finally:
+        os.close(file)
+        name.unlink(missing_ok=True)
+
+
+def _sweep(folder: Path) -> None:
+    """Drafts that a killed process left behind a day ago or more."""
+    for draft in folder.glob(".draft-*"):
+        with suppress(OSError):
+            if time.time() - draft.stat().st_mtime > 86_400:
+                draft.unlink()
+
+
+def _header(file: int, shape: tuple[int, ...]) -> int:
+    """Write what numpy puts before an array; where the array begins."""
+    buffer = BytesIO()
+    about = {"descr": "|u1", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(buffer, about)
+    return os.write(file, buffer.getvalue())
+
+
+def _write(file: int, content: bytes, place: int) -> None:
+    """Not through a mapping, where a full disk kills the process; a short write goes on."""
+    while content:
+        written = os.pwrite(file, content, place)
+        content, place = content[written:], place + written
+
+
+def fingerprints(listing: Listing) -> Iterator[str]:
+    for name in listing.files:
+        about = (listing.root / name).stat()
+        yield f"{name} {about.st_size} {about.st_mtime_ns}"
+
+
+def digest(lines: Sequence[str]) -> str:
+    return sha256("\n".join(lines).encode()).hexdigest()[:20]

@@ -1,0 +1,125 @@
+"""A tree DOMAIN/CLASS/picture, with or without lists of which picture is for what."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from meada.datasets.pictures.decode import ENDINGS
+from meada.errors import MeadaError
+from meada.streams import stream
+
+Split = Literal["train", "crossval", "test"]
+Entry = tuple[str, int]  # a picture below the tree's pictures, and its class
+
+
+@dataclass(frozen=True)
+class Tree:
+    """What lies where; ``faults`` grows as parts are read, and is told of once, as a whole."""
+
+    pictures: Path  # the folder of the domains
+    lists: Path | None  # the folder of DOMAIN_{train,crossval,test}_kfold.txt
+    domains: tuple[str, ...]
+    classes: tuple[str, ...]
+    faults: list[str] = field(default_factory=list)
+
+
+def read_tree(folder: Path) -> Tree:
+    """``folder`` holds the domains, or holds them in ``images`` beside ``splits``."""
+    if not folder.is_dir():
+        raise MeadaError(f"{folder} is no folder: a tree DOMAIN/CLASS/*.jpg is needed there")
+    pictures = folder / "images" if (folder / "images").is_dir() else folder
+    lists = folder / "splits" if (folder / "splits").is_dir() else None
+    domains = [name for name in _folders(pictures) if (pictures / name) != lists]
+    classes = sorted({name for domain in domains for name in _folders(pictures / domain)})
+    if not classes:
+        raise MeadaError(f"{pictures} holds no DOMAIN/CLASS folders: a tree of pictures is needed")
+    return Tree(pictures, lists, tuple(domains), tuple(classes))
+
+
+def part(tree: Tree, domain: str, split: Split, *, held_out: float, seed: int) -> list[Entry]:
+    """The pictures of one domain for training, for choosing, or all of them for the test.
+
+    Out of the published lists where there are any; else ``held_out`` of each class is kept from
+    training, drawn by ``seed``.
+    """
+    found = {k: _pictures(tree, domain, name) for k, name in enumerate(tree.classes)}
+    tree.faults.extend(f"{domain}/{tree.classes[k]} holds no picture" for k, names in found.items() if not names)
+    if tree.lists is not None:
+        known = {name for names in found.values() for name in names}
+        path = tree.lists / f"{domain}_{split}_kfold.txt"
+        entries = _listed(tree, path, domain, known)
+        if split != "crossval" and entries:  # a few pictures to choose by may lack a rare class
+            listed = {k for _, k in entries}
+            tree.faults.extend(
+                f"{path.name} names no picture of {tree.classes[k]}"
+                for k, names in found.items()
+                if names and k not in listed
+            )
+        return entries
+    if split == "test":
+        return [(name, k) for k, names in found.items() for name in names]
+    return [
+        (name, k)
+        for k, names in found.items()
+        for name in share(names, split, held_out, f"{seed} {domain} {tree.classes[k]}")
+    ]
+
+
+def read_list(path: Path, classes: Sequence[str]) -> tuple[list[Entry], list[str]]:
+    """Lines ``DOMAIN/CLASS/NAME LABEL``, and what is wrong with others.
+
+    Labels are 1..K, in the order of the classes' names; from here on they are 0..K-1.
+    """
+    entries, faults = list[Entry](), list[str]()
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip():
+            continue
+        name, _, label = line.strip().rpartition(" ")
+        folders = name.split("/")
+        if len(folders) != 3 or not label.isdecimal() or not 1 <= int(label) <= len(classes):
+            faults.append(
+                f"{path.name} line {number} is '{line.strip()}', where DOMAIN/CLASS/NAME and a "
+                f"label from 1 to {len(classes)} are needed"
+            )
+        elif classes[int(label) - 1] != folders[1]:
+            faults.append(
+                f"{path.name} line {number} labels {name} as {label}, which stands for {classes[int(label) - 1]}"
+            )
+        else:
+            entries.append((name, int(label) - 1))
+    return entries, faults
+
+
+def _listed(tree: Tree, path: Path, domain: str, known: set[str]) -> list[Entry]:
+    if not path.is_file():
+        tree.faults.append(f"the list {path.name} is missing")
+        return []
+    entries, faults = read_list(path, tree.classes)
+    strange = [name for name, _ in entries if not name.startswith(f"{domain}/")]
+    missing = [name for name, _ in entries if name not in known and name not in strange]
+    tree.faults.extend(faults)
+    tree.faults.extend(f"{path.name} names {name}, which is not there" for name in missing)
+    tree.faults.extend(f"{path.name} names {name} of another domain" for name in strange)
+    return [entry for entry in entries if entry[0] in known]
+
+
+def share(names: list[str], split: Split, held_out: float, key: str) -> list[str]:
+    """A class's own draw: at least one picture to choose by, wherever there are two."""
+    order = torch.randperm(len(names), generator=stream("split", key)).tolist()
+    cut = max(round(held_out * len(names)), 1) if len(names) > 1 else 0
+    return [names[i] for i in sorted(order[:cut] if split == "crossval" else order[cut:])]
+
+
+def _pictures(tree: Tree, domain: str, name: str) -> list[str]:
+    folder = tree.pictures / domain / name
+    if not folder.is_dir():
+        return []
+    files = sorted(p.name for p in folder.iterdir() if p.suffix.lower() in ENDINGS)
+    return [f"{domain}/{name}/{file}" for file in files if not file.startswith(".")]
+
+
+def _folders(path: Path) -> list[str]:
+    return sorted(p.name for p in path.iterdir() if p.is_dir() and not p.name.startswith("."))

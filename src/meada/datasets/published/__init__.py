@@ -1,0 +1,1 @@
+"""Published data files: where they are, downloads and checks."""

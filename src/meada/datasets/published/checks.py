@@ -1,0 +1,72 @@
+"""What of the published data is there, and whether it is whole."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from meada.datasets.cifar import FORMS as CIFAR_FORMS
+from meada.datasets.cifar import read as read_cifar
+from meada.datasets.digits import READERS, read_mnist
+from meada.datasets.pacs import count as count_pacs
+from meada.datasets.published import disk
+from meada.datasets.published.catalogue import Domain, advice
+from meada.errors import MeadaError
+
+State = Literal["whole", "different", "unreadable", "incomplete", "absent"]
+USABLE: tuple[State, ...] = ("whole", "different")
+
+
+@dataclass(frozen=True)
+class Report:
+    """What reading a domain's files to the end has shown."""
+
+    name: str
+    state: State
+    note: str
+    images: int | None = None
+    md5: dict[str, str] | None = None  # path below the root -> checksum
+
+
+def count_images(name: str, root: Path) -> int:
+    """Read every file of the domain to its end; how many labelled images there are."""
+    if name == "mnist":  # the one domain of which training and test files are published alike
+        return sum(len(read_mnist(root, split).labels) for split in ("train", "t10k"))
+    if name == "pacs":  # counted, not decoded: a run decodes and names every fault
+        return count_pacs(root)
+    if name in CIFAR_FORMS:
+        published, folder = CIFAR_FORMS[name]
+        splits = ("train", "test")
+        return sum(len(read_cifar(published, root / folder, split)) for split in splits)
+    return len(READERS[name](root).labels)
+
+
+def examine(entry: Domain, root: Path, count: Callable[[str, Path], int] = count_images) -> Report:
+    """Whether the domain is there, readable and as published.
+
+    Readable data whose checksum or number of images is not the published one is ``different``.
+    """
+    root = disk.home(entry, root)
+    missing = [file for file in entry.files if not disk.present(file, root)]
+    if missing:
+        state: State = "absent" if len(missing) == len(entry.files) else "incomplete"
+        note = f"{root / missing[0].path} is missing; {advice(entry, missing[0])}"
+        return Report(entry.name, state, note)
+    try:
+        images = count(entry.name, root)
+        sums = {file: disk.md5(root / file.path) for file in entry.files}
+    except (MeadaError, OSError) as error:
+        return Report(entry.name, "unreadable", str(error))
+    wrong = [f for f in entry.files if f.md5 not in (None, sums[f])]
+    notes = [f"{f.path} has md5 {sums[f]}, {disk.verdict(f, sums[f])}" for f in wrong]
+    if images != entry.images:
+        notes.insert(0, f"{entry.images:,} images are published")
+    md5 = {file.path: found for file, found in sums.items()}
+    note = "; ".join([f"{images:,} images", *notes, _trust(entry, bool(wrong))])
+    return Report(entry.name, "different" if notes else "whole", note, images, md5)
+
+
+def _trust(entry: Domain, wrong: bool) -> str:
+    if not all(file.md5 for file in entry.files):
+        return "no checksum is published, so only the number of images can be compared"
+    return "readable all the same" if wrong else "checksums as published"

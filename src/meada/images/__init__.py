@@ -1,0 +1,1 @@
+"""Operations on batches of images that methods, spaces and validation share."""

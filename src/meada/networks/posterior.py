@@ -1,0 +1,113 @@
+"""A network at rest, looked at through several draws of what is random in it."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from meada.errors import MeadaError
+from meada.networks.bayesian.weight_sample import Draw, Random, holding
+from meada.networks.embedding import watching
+from meada.networks.freezing import at_rest
+from meada.streams import key
+from meada.types import Images
+
+Drawn = tuple[Float[Tensor, "S B K"], Float[Tensor, "S B D"]]  # logits and z of each draw
+Passes = Callable[[Images, int], Drawn]
+Dropout = nn.Dropout | nn.Dropout1d | nn.Dropout2d | nn.Dropout3d  # the last three by channels
+
+
+@contextmanager
+def drawing(
+    net: nn.Module,
+    embedding: str | None = None,
+    *,
+    count: int = 1,
+    stochastic: Collection[str] = (),
+    seed: int = 0,
+) -> Iterator[Passes]:
+    """Forward passes ``(x, number)`` to the logits and z of ``count`` draws: the ``number``-th set.
+
+    A plain network is its own only draw. In a Bayesian one a draw is a set of weights; in one with
+    MC-dropout layers, named in ``stochastic``, it is a set of masks: the same for every sample of
+    every batch, so what a sample sees does not depend on its batch.
+
+    >>> from meada.networks.bayesian import to_bayesian
+    >>> net = to_bayesian(nn.Sequential(nn.Flatten(), nn.Linear(4, 2)))
+    >>> with drawing(net, count=3) as passes:
+    ...     logits, z = passes(torch.rand(5, 1, 2, 2), 0)
+    >>> logits.shape, z.shape
+    (torch.Size([3, 5, 2]), torch.Size([3, 5, 4]))
+    """
+    if count < 1:
+        raise MeadaError(f"{count} posterior draws: one or more are needed")
+    with at_rest(net, stochastic), watching(net, embedding) as forward:
+        if not stochastic and not any(isinstance(module, Random) for module in net.modules()):
+            yield lambda x, number: _stack([forward(x)])
+            return
+        layers = _dropout(net, stochastic)
+        held: dict[int, list[Draw]] = {}
+
+        def under(draw: Draw, x: Images) -> tuple[Tensor, Tensor]:
+            with holding(net, draw), _masking(layers, draw), _seeded(draw, stochastic):
+                return forward(x)
+
+        def passes(x: Images, number: int) -> Drawn:
+            if number not in held:
+                held.clear()  # one set at a time: each draw holds all the weights
+                held[number] = [Draw(seed, "draw", number, j, lean=True) for j in range(count)]
+            return _stack([under(draw, x) for draw in held[number]])
+
+        yield passes
+
+
+def _dropout(net: nn.Module, stochastic: Collection[str]) -> dict[Dropout, str]:
+    """The dropout layers that are named or lie in a named one, switched off: masks come by hook."""
+    layers = {
+        module: f"{chosen}.{name}"
+        for chosen in stochastic
+        for name, module in net.get_submodule(chosen).named_modules()
+        if isinstance(module, Dropout)
+    }
+    for layer in layers:
+        layer.eval()
+    return layers
+
+
+@contextmanager
+def _masking(layers: dict[Dropout, str], draw: Draw) -> Iterator[None]:
+    calls: Counter[Dropout] = Counter()
+
+    def masked(layer: Dropout, args: tuple[Tensor], x: Tensor) -> Tensor:
+        calls[layer] += 1  # a layer that is called twice has two masks
+        rest = x.shape[2:] if isinstance(layer, nn.Dropout) else [1] * (x.ndim - 2)
+        place = f"{layers[layer]} {calls[layer]}"
+        return x * draw.mask(place, (1, *x.shape[1:2], *rest), layer.p, like=x)
+
+    hooks = [layer.register_forward_hook(masked) for layer in layers]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+@contextmanager
+def _seeded(draw: Draw, stochastic: Collection[str]) -> Iterator[None]:
+    """Named layers of any other random kind: the same numbers for the same draw and batch."""
+    if not stochastic:
+        yield
+        return
+    with torch.random.fork_rng():
+        torch.manual_seed(key(*draw.names))
+        yield
+
+
+def _stack(pairs: list[tuple[Tensor, Tensor]]) -> Drawn:
+    if len(pairs) == 1:
+        return pairs[0][0][None], pairs[0][1][None]
+    logits, z = zip(*pairs, strict=True)
+    return torch.stack(logits), torch.stack(z)

@@ -1,0 +1,232 @@
+"""Blocks of images on disk: reserved whole, written piece by piece, read without staying."""
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from meada.errors import MeadaError
+from meada.files import naming, write_json
+from meada.machine.distributed import World
+from meada.types import Labels
+
+Span = tuple[int, int]  # samples from the first up to and without the second
+TOUCHED = 64 << 10  # bytes that the kernel maps around a page that is asked for
+HELD = 512 << 20  # bytes of a file on disk that may be in the process at once
+NUMPY = {torch.uint8: np.uint8, torch.float32: np.float32, torch.float64: np.float64}
+
+
+@dataclass(frozen=True)
+class DiskImages:
+    """A finished ``.npy`` file, indexed like a tensor.
+
+    The file is mapped, and after some reads let go of and mapped anew: pages that were read do not
+    add up in the process, so its memory stays the same however large the pool is.
+    """
+
+    path: Path
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    _map: "_Map" = field(default_factory=lambda: _Map(), compare=False, repr=False)
+
+    @classmethod
+    def open(cls, path: Path) -> "DiskImages":
+        array = _mapped(path)
+        dtype = next(t for t, n in NUMPY.items() if array.dtype == n)
+        return cls(path, tuple(array.shape), dtype)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def nbytes(self) -> int:
+        return torch.Size(self.shape).numel() * self.dtype.itemsize
+
+    def __getitem__(self, index: Labels | slice) -> Tensor:
+        where = index.numpy() if isinstance(index, Tensor) else index
+        taken = self._map.of(self.path)[where]
+        taken = taken.copy() if taken.base is not None else taken  # a slice is a view of the map
+        self._map.used(len(taken) * max(TOUCHED, self.nbytes // max(len(self), 1)))
+        return torch.from_numpy(taken)
+
+
+@dataclass
+class _Map:
+    """A file's mapping, and how much of it may have come into memory since it was made."""
+
+    array: NDArray[Any] | None = None
+    bytes: int = 0
+
+    def of(self, path: Path) -> NDArray[Any]:
+        if self.array is None:
+            self.array = np.asarray(_mapped(path))
+        return self.array
+
+    def used(self, more: int) -> None:
+        self.bytes += more
+        if self.bytes > HELD:
+            self.array, self.bytes = None, 0
+
+
+class BlockFile:
+    """One ``.npy`` file of a known shape, and beside it each process's note of what it has written.
+
+    A process that dies in the middle leaves all of it behind; the next ones open it and go on,
+    however many they are.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        shape: tuple[int, ...],
+        dtype: torch.dtype,
+        origin: str,
+        world: World | None = None,
+    ) -> None:
+        world = world or World()
+        self.path, self.note = path, _note(path, world.rank)
+        self._about: dict[str, Any] = {"shape": list(shape), "dtype": str(dtype), "origin": origin}
+        self._row = torch.Size(shape[1:]).numel() * dtype.itemsize
+        world.barrier()  # nobody is still reading notes that the next lines replace
+        spans = self._left_behind() if world.leads else []
+        if world.leads:
+            for note in _notes(path):
+                note.unlink()
+            if spans:
+                self._say(spans)
+            else:
+                _reserve(path, shape, dtype)
+        world.barrier()
+        self.there = torch.zeros(shape[0], dtype=torch.uint8)  # 1: written, here or before
+        for start, stop in spans if world.leads else self._left_behind():
+            self.there[start:stop] = 1
+        world.least(self.there)  # on several machines: what each of them has
+        world.barrier()
+        self._spans = spans
+        self._start = path.stat().st_size - shape[0] * self._row
+
+    @property
+    def done(self) -> int:
+        return int(self.there.sum())
+
+    def write(self, images: Tensor, at: int | None = None) -> None:
+        """Put samples in their place, then say so: the note never runs ahead of the images."""
+        at = self.done if at is None else at
+        self.put(images.contiguous().cpu().numpy().tobytes(), at, len(images))
+
+    def put(self, content: bytes, at: int, count: int) -> None:
+        with naming(self.path), open(self.path, "r+b") as file:
+            file.seek(self._start + at * self._row)
+            file.write(content)
+            file.flush()
+            os.fdatasync(file.fileno())
+        self.there[at : at + count] = 1
+        self._spans = _merged([*self._spans, (at, at + count)])
+        self._say(self._spans)
+
+    def read(self, at: int, count: int) -> bytes:
+        with naming(self.path), open(self.path, "rb") as file:
+            file.seek(self._start + at * self._row)
+            return file.read(count * self._row)
+
+    def holds(self, at: int, content: bytes) -> bool:
+        """Whether the samples are there already: made by this process or another beside it."""
+        return self.read(at, len(content) // self._row) == content
+
+    def _say(self, spans: list[Span]) -> None:
+        written = sum(stop - start for start, stop in spans)
+        write_json(self.note, {**self._about, "written": written, "spans": spans})
+
+    def _left_behind(self) -> list[Span]:
+        spans: list[Span] = []
+        for path in _notes(self.path) if self.path.exists() else []:
+            note = json.loads(path.read_text())
+            written = int(note.pop("written"))
+            told = note.pop("spans", [(0, written)])
+            spans += [(start, stop) for start, stop in told] if note == self._about else []
+        return _merged(spans)
+
+
+def _note(path: Path, rank: int) -> Path:
+    return path.with_suffix(f".process-{rank}.json" if rank else ".json")
+
+
+def _notes(path: Path) -> list[Path]:
+    first = _note(path, 0)
+    return [*([first] if first.exists() else []), *path.parent.glob(f"{path.stem}.process-*.json")]
+
+
+def _merged(spans: list[Span]) -> list[Span]:
+    """Spans that touch or overlap become one.
+
+    >>> _merged([(4, 6), (0, 2), (2, 3)])
+    [(0, 3), (4, 6)]
+    """
+    out: list[Span] = []
+    for start, stop in sorted(spans):
+        if out and start <= out[-1][1]:
+            out[-1] = (out[-1][0], max(stop, out[-1][1]))
+        else:
+            out.append((start, stop))
+    return [span for span in out if span[0] < span[1]]
+
+
+def exchange(file: BlockFile, pieces: Sequence[Labels], world: World) -> None:
+    """Every process's pieces are on disk after this, where each of the others reads them.
+
+    Where all see one folder they are there already. Otherwise their maker sends them round, and
+    one process of each machine that lacks them writes them.
+    """
+    world.barrier()
+    if not world.shared:
+        for owner in range(world.size):
+            for places in replace(world, rank=owner).mine(pieces):
+                start, n = int(places[0]), len(places)
+                content = file.read(start, n) if world.rank == owner else b""
+                content = world.hand_out(content, owner)
+                if world.leads and not file.holds(start, content):
+                    file.put(content, start, n)
+        world.barrier()
+    file.there[:] = 1
+
+
+def read_block(path: Path, *, on_disk: bool) -> "Tensor | DiskImages":
+    """The images of a finished block: in memory, or left where they are."""
+    if on_disk:
+        return DiskImages.open(path)
+    return torch.from_numpy(np.array(_mapped(path)))
+
+
+def _mapped(path: Path) -> NDArray[Any]:
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise MeadaError(f"{path}: a block of the pool cannot be read ({error})") from error
+
+
+def _reserve(path: Path, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    """A file of full size whose bytes are claimed now, so that a full disk is found at once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".draft")
+    header = {
+        "descr": np.lib.format.dtype_to_descr(np.dtype(NUMPY[dtype])),
+        "fortran_order": False,
+        "shape": shape,
+    }
+    try:
+        with naming(path), open(draft, "wb") as file:
+            np.lib.format.write_array_header_1_0(file, header)
+            size = torch.Size(shape).numel() * dtype.itemsize
+            os.posix_fallocate(file.fileno(), file.tell(), max(size, 1))
+            file.truncate(file.tell() + size)
+        os.replace(draft, path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,1 @@
+"""Runs: recipes, folders, checkpoints and the training run itself."""

@@ -1,0 +1,288 @@
+"""Recipes: an experiment as a TOML file, read into frozen settings that are checked whole."""
+
+import inspect
+import tomllib
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, Literal
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from meada.algorithm import Plan
+from meada.datasets import DATASETS
+from meada.errors import MeadaError, nearest
+from meada.machine.device import Device, Precision
+from meada.methods import METHODS, Method
+from meada.methods.parts.compose import AUGMENTS, augmented, compose
+from meada.methods.parts.descent import Descent
+from meada.networks.lookup import network
+from meada.runs.recipe_families import braces, family, merge, patterns
+from meada.settings import BadSetting, Settings, explain
+
+SHIPPED = Path(__file__).parent / "recipes"
+SIZES = ("train", "validation", "test")  # keys of a data set that count images
+
+Find = Callable[[str], Callable[..., Any]]
+
+
+def _among(kind: str, known: Mapping[str, Callable[..., Any]]) -> Find:
+    def find(name: str) -> Callable[..., Any]:
+        if name not in known:
+            raise MeadaError(f"unknown {kind} '{name}': " + nearest(name, known))
+        return known[name]
+
+    return find
+
+
+FIND: dict[str, Find] = {
+    "data": _among("data set", DATASETS),
+    "network": network,
+    "method": _among("method", METHODS),
+}
+OPTIONAL: dict[str, Find] = {
+    "loss": _among("method", METHODS),
+    "augment": _among("augmentation", AUGMENTS),
+}
+
+
+# Beside any network's own arguments: a file below the data folder's ``weights``, and whether it may
+# leave some of the network at random. ``meada.runs.run.build_network`` reads them.
+WEIGHTS: dict[str, Any] = {"weights": (str | None, None), "partial": (bool | None, None)}
+
+
+class PoolSettings(Settings):
+    store: Literal["float32", "uint8"] = "float32"
+    memory_mb: int = Field(2048, ge=0)  # above it, new blocks stay on disk
+    keep: bool = False  # leave the pool's files in the run's folder when it is done
+
+
+class EvaluationSettings(Settings):
+    every: int = Field(200, ge=1)  # steps between candidates
+    subset: int = Field(600, ge=1)  # images of each domain that score a candidate
+    crafted: int = Field(200, ge=1)  # held-out source images under each crafted shift
+
+
+class Recipe(Settings):
+    """Everything that a run depends on. ``data``, ``network`` and ``method`` each name a function
+
+    and hold its arguments.
+    """
+
+    name: str
+    note: str = ""
+    seed: int = Field(0, ge=0)
+    data: dict[str, Any]
+    network: dict[str, Any]
+    method: dict[str, Any]
+    loss: dict[str, Any] = {}  # a method whose minimisation phase takes the place of the method's
+    augment: dict[str, Any] = {}  # how the minimisation phase sees a batch; the pool stays clean
+    plan: Plan = Plan()
+    descent: Descent = Descent()
+    pool: PoolSettings = PoolSettings()
+    evaluation: EvaluationSettings = EvaluationSettings()
+    embedding: str = ""  # the submodule whose output is z; empty: the input of the last Linear
+    device: Device = "auto"
+    precision: Precision = "fp32"
+    sync_batch_norm: bool = False  # over the batches of all processes (GPUs), not each one's share
+    checkpoint_seconds: float = Field(60.0, ge=0)
+    scaled: float = Field(1.0, gt=0, le=1)  # what part of its data, epochs and rounds is left
+
+
+SECTIONS: dict[str, type[Settings]] = {
+    "plan": Plan,
+    "descent": Descent,
+    "pool": PoolSettings,
+    "evaluation": EvaluationSettings,
+}
+
+
+def recipe_names() -> list[str]:
+    return sorted([*_files(), *family(SHIPPED)])
+
+
+def recipe_patterns() -> list[str]:
+    """The same in a few lines: ``digits/{ada,erm}`` stands for two."""
+    groups: dict[str, list[str]] = {}
+    for name in _files():
+        folder, _, last = name.rpartition("/")
+        groups.setdefault(folder, []).append(last)
+    return [*(f"{folder}/{braces(names)}" for folder, names in groups.items()), *patterns(SHIPPED)]
+
+
+def _files() -> list[str]:
+    paths = sorted(SHIPPED.rglob("*.toml"))
+    return [str(p.relative_to(SHIPPED).with_suffix("")) for p in paths if p.name[0] != "_"]
+
+
+def load_recipe(name: str, changes: list[str] | None = None, **values: Any) -> Recipe:
+    """A shipped recipe by its name, or a TOML file by its path, with ``a.b=c`` changes applied.
+
+    ``scale``, among the changes or the values, keeps that part of its data, epochs and rounds.
+    """
+    table = _read(name)
+    table.setdefault("name", name.removesuffix(".toml"))
+    for change in changes or []:
+        _set(table, change)
+    table |= values
+    scale = table.pop("scale", 1)
+    return shrunk(resolve(table), scale)
+
+
+def load_table(changes: list[str]) -> dict[str, Any]:
+    """``a.b=c`` changes as a table of their own.
+
+    >>> load_table(["plan.rounds=2", "network.name=lenet"])
+    {'plan': {'rounds': 2}, 'network': {'name': 'lenet'}}
+    """
+    table: dict[str, Any] = {}
+    for change in changes:
+        _set(table, change)
+    return table
+
+
+def shrunk(recipe: Recipe, scale: Any) -> Recipe:
+    """The same experiment at a part of its data, epochs (or steps) and rounds; one at least."""
+    if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale <= 1:
+        raise MeadaError(f"scale is {scale!r}: a number above 0 and up to 1 is needed")
+    if scale == 1:
+        return recipe
+    part = lambda n: max(1, round(n * scale)) if n else 0
+    sizes = {k: part(v) for k, v in recipe.data.items() if k in SIZES and isinstance(v, int)}
+    lengths = {k: part(getattr(recipe.plan, k)) for k in ("rounds", "min_steps", "total_steps")}
+    return resolve({
+        **recipe.model_dump(),
+        "data": {**recipe.data, **sizes},
+        "plan": {**recipe.plan.model_dump(), **lengths},
+        "evaluation": {**recipe.evaluation.model_dump(), "every": part(recipe.evaluation.every)},
+        "scaled": recipe.scaled * scale,
+    })  # fmt: skip
+
+
+def method_of(recipe: Recipe) -> Method:
+    """The recipe's method, with another one's loss and an augmentation where it names them."""
+    method: Method = make("method", recipe.method)
+    if recipe.loss:
+        method = compose(loss=make("loss", recipe.loss), grow=method)
+    return augmented(method, make("augment", recipe.augment)) if recipe.augment else method
+
+
+def method_name(recipe: Recipe) -> str:
+    """For records: ``meada``, or ``meada+mixup`` where the loss is another method's."""
+    return "+".join(table["name"] for table in (recipe.method, recipe.loss) if table)
+
+
+def resolve(table: Mapping[str, Any]) -> Recipe:
+    """Checked whole, every default written out."""
+    filled = dict(table)
+    for kind, find in FIND.items():
+        filled[kind] = _arguments(kind, filled.get(kind), find)
+    for kind, find in OPTIONAL.items():
+        if filled.get(kind):
+            filled[kind] = _arguments(kind, filled[kind], find)
+    for section, settings in SECTIONS.items():
+        filled[section] = _section(section, settings, filled.get(section, {}))
+    recipe = Recipe(**filled)
+    method_of(recipe)  # a method checks its own numbers: now, not in round 1
+    return recipe
+
+
+def make(kind: str, table: Mapping[str, Any], **more: Any) -> Any:
+    """What ``table`` names, called with the arguments that it holds."""
+    arguments = dict(table)
+    return {**FIND, **OPTIONAL}[kind](arguments.pop("name"))(**arguments, **more)
+
+
+def to_toml(recipe: Recipe) -> str:
+    return tomli_w.dumps(_without_none(recipe.model_dump()))
+
+
+def from_toml(path: Path) -> Recipe:
+    return resolve(_parse(path))
+
+
+def _read(name: str) -> dict[str, Any]:
+    shipped = SHIPPED / f"{name}.toml"
+    path = Path(name) if name.endswith(".toml") else shipped
+    if name in family(SHIPPED):
+        return deepcopy(family(SHIPPED)[name])
+    if not path.is_file():
+        known = recipe_names()
+        raise MeadaError(f"unknown recipe '{name}': " + nearest(name, known))
+    table = _parse(path)
+    parents = table.pop("extends", [])
+    for parent in reversed([parents] if isinstance(parents, str) else parents):
+        table = merge(_read(parent), table)
+    return table
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise MeadaError(f"{path} is not TOML: {error}") from None
+
+
+def _set(table: dict[str, Any], change: str) -> None:
+    """Apply one ``a.b=c``; the value is read as TOML, or as a plain string if it is none."""
+    path, sign, text = change.partition("=")
+    if not sign or not path.strip():
+        raise MeadaError(f"--set {change}: the form a.b=c is needed, as in plan.rounds=2")
+    try:
+        value = tomllib.loads(f"v = {text}")["v"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    *folders, last = path.strip().split(".")
+    for folder in folders:
+        table = table.setdefault(folder, {})
+        if not isinstance(table, dict):
+            raise MeadaError(f"--set {change}: '{folder}' is a value, not a table")
+    table[last] = value
+
+
+def _arguments(kind: str, table: Any, find: Find) -> dict[str, Any]:
+    """The table with every default of the named function written out."""
+    if not isinstance(table, dict) or not isinstance(table.get("name"), str):
+        raise MeadaError(f"key '{kind}.name' is missing: a recipe names its {kind}")
+    name = table["name"]
+    model = _model(find(name), WEIGHTS if kind == "network" else {})
+    try:
+        values = model(**{k: v for k, v in table.items() if k != "name"})
+    except ValidationError as error:
+        raise explain(model, error).under(kind) from None
+    return {"name": name, **_without_none(values.model_dump())}
+
+
+def _section(section: str, settings: type[Settings], table: Any) -> Settings:
+    if isinstance(table, settings):
+        return table
+    if not isinstance(table, dict):
+        raise MeadaError(f"key '{section}' is {table!r}: a table of settings is needed")
+    try:
+        return settings(**table)
+    except BadSetting as fault:
+        raise fault.under(section) from None
+
+
+def _model(function: Callable[..., Any], more: Mapping[str, Any]) -> type[BaseModel]:
+    """The function's own signature, and what may stand beside it, as a table of settings."""
+    fields: dict[str, Any] = {
+        name: (
+            Any if p.annotation is inspect.Parameter.empty else p.annotation,
+            ... if p.default is inspect.Parameter.empty else p.default,
+        )
+        for name, p in inspect.signature(function, eval_str=True).parameters.items()
+        if p.kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+        and name != "num_classes"  # a network's comes from the data
+    }
+    return create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields, **more)
+
+
+def _without_none(table: Mapping[str, Any]) -> dict[str, Any]:
+    """TOML has no null: a key that is None is left out."""
+    return {
+        k: _without_none(v) if isinstance(v, dict) else list(v) if isinstance(v, tuple) else v
+        for k, v in table.items()
+        if v is not None
+    }

@@ -1,0 +1,93 @@
+"""Families of recipes: one for every cell of a published table, all of them from one file.
+
+A family's file names its ``axes``; each is a table of pieces of a recipe. A member is what all have
+in ``shared``, then one piece of every axis over it, in the order of the axes. ``names`` says what
+it is called by the pieces' keys, ``notes`` what its note is by their titles. A piece with a
+``supplement`` gives the method the settings in ``ascent``, and those that it lists from the table
+``supplement``, which has them for each key, or keys, of the axes that they depend on.
+"""
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+FAMILIES = ("_table2.toml", "_table3.toml")
+
+
+@cache
+def family(folder: Path) -> dict[str, dict[str, Any]]:
+    """Every recipe of every family in ``folder`` by its name."""
+    members: dict[str, dict[str, Any]] = {}
+    for whole in _files(folder):
+        axes = whole["axes"]
+        for keys in product(*(whole[axis] for axis in axes)):
+            cell = dict(zip(axes, keys, strict=True))
+            members[whole["names"].format(**cell)] = _member(whole, cell)
+    return members
+
+
+def patterns(folder: Path) -> list[str]:
+    """The names of each family's members at once, with the shell's braces."""
+    return [whole["names"].format(**{axis: braces(whole[axis]) for axis in whole["axes"]}) for whole in _files(folder)]
+
+
+def braces(names: Iterable[str]) -> str:
+    """
+    >>> braces(["", "-small"]), braces(["erm"])
+    ('{,-small}', 'erm')
+    """
+    several = list(names)
+    return "{" + ",".join(several) + "}" if len(several) > 1 else several[0]
+
+
+def _files(folder: Path) -> Iterator[dict[str, Any]]:
+    for file in FAMILIES:
+        yield tomllib.loads((folder / file).read_text(encoding="utf-8"))
+
+
+def _member(whole: Mapping[str, Any], cell: Mapping[str, str]) -> dict[str, Any]:
+    pieces = {axis: dict(whole[axis][key]) for axis, key in cell.items()}
+    titles = {axis: piece.pop("title") for axis, piece in pieces.items()}
+    wanted = [key for piece in pieces.values() for key in piece.pop("supplement", [])]
+    table = dict(whole["shared"])
+    for piece in pieces.values():
+        table = merge(table, piece)
+    given = _given(whole["supplement"], cell)
+    ascent = {**whole["ascent"], **{key: given[key] for key in wanted}} if wanted else {}
+    note = whole["notes"].format(**titles)
+    return {**table, "note": note, "method": {**table["method"], **ascent}}
+
+
+def _given(supplement: Mapping[str, Any], cell: Mapping[str, str]) -> Mapping[str, Any]:
+    """What a table that is nested by some of the axes has for a cell.
+
+    >>> _given({"sketch": {"beta": 100.0}}, {"methods": "meada", "targets": "sketch"})
+    {'beta': 100.0}
+    """
+    for key in cell.values():
+        supplement = supplement.get(key, supplement)
+    return supplement
+
+
+def merge(base: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
+    """``table`` over ``base``, key by key; another method or network starts from nothing.
+
+    >>> merge({"a": {"name": "x", "b": 1}}, {"a": {"b": 2}})
+    {'a': {'name': 'x', 'b': 2}}
+    >>> merge({"a": {"name": "x", "b": 1}}, {"a": {"name": "y"}})
+    {'a': {'name': 'y'}}
+    """
+    merged = dict(base)
+    for key, value in table.items():
+        old = merged.get(key)
+        if isinstance(value, dict) and isinstance(old, dict) and _same_name(old, value):
+            value = merge(old, value)
+        merged[key] = value
+    return merged
+
+
+def _same_name(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    return old.get("name") == new.get("name", old.get("name"))

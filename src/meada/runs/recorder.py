@@ -1,0 +1,172 @@
+"""What a run writes down as it goes: log, candidates, rounds, checkpoints."""
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from meada.algorithm import Watch
+from meada.datasets import Task
+from meada.evaluation.candidates import Candidates
+from meada.evaluation.rounds import diagnose, looked_at
+from meada.evaluation.score import predict
+from meada.evaluation.selection import Chosen
+from meada.evaluation.spectrum import in_bands, spectra
+from meada.files import write_bytes
+from meada.machine.clock import Clock
+from meada.machine.distributed import World
+from meada.minimise import Training, refuse_non_finite
+from meada.pool import Pool, as_stored
+from meada.runs.checkpoint import save_checkpoint, save_weights
+from meada.runs.recipe import Recipe
+from meada.runs.run_folder import RunFolder
+
+NOTED = 100  # losses in the log of a run, besides those of the candidates: enough for a curve
+GALLERY = 10  # pairs of source and adversarial image kept of each round, for pictures
+JUDGED, JUDGED_BYTES = 256, 16 << 20  # more of them, in 8 bits, for another network to judge
+
+
+class Journal:
+    def __init__(
+        self,
+        recipe: Recipe,
+        folder: RunFolder,
+        task: Task,
+        tell: Callable[[str, int, int], None],
+        *,
+        total: int,
+        world: World | None = None,
+    ) -> None:
+        self.recipe, self.folder, self.tell, self.total = recipe, folder, tell, total
+        self.world = world or World()  # of several processes the first alone writes
+        sizes = recipe.evaluation
+        self.candidates = Candidates(task, subset=sizes.subset, crafted_size=sizes.crafted)
+        self.chosen, self.clock = Chosen(), Clock()
+        self.rounds: list[dict[str, Any]] = []
+        self.blocks = 0  # that the pool has grown by: none where a method grows nothing
+        self._pictures: dict[str, Tensor] = {}
+        self._losses: list[Tensor] = []
+        self._saved = time.monotonic()
+
+    def watch(self) -> Watch:
+        return Watch(self.stepped, self.ascending, self.climbed, self.grown)
+
+    def stepped(self, training: Training, loss: Tensor) -> None:
+        self._losses.append(loss)
+        self.tell(self._phase(training.round, "minimise"), training.step, self.total)
+        if training.step % self.recipe.evaluation.every == 0 or training.step == self.total:
+            self._candidate(training)
+        elif training.step % -(-self.total // NOTED) == 0:
+            self._note(training, self._loss(training))
+        if time.monotonic() - self._saved >= self.recipe.checkpoint_seconds:
+            self.save(training)
+
+    def ascending(self, training: Training) -> None:
+        self.save(training)
+        self.clock.switch("maximise", earlier=self.folder.load_ascent(training.round))
+        self._round = training.round
+
+    def climbed(self, done: int, total: int) -> None:
+        self.tell(self._phase(self._round, "maximise"), done, total)
+        if self.world.first:
+            self.folder.write_ascent(self._round, self.clock.running)
+
+    def grown(self, training: Training, pool: Pool) -> None:
+        if not self.world.first:
+            return
+        seconds, self.blocks = self.clock.switch("evaluate"), pool.rounds
+        line: dict[str, Any] = {"round": training.round, "pool": len(pool)}
+        if pool.rounds:  # a method that grows nothing has nothing to tell
+            line |= diagnose(
+                training.net, pool, embedding=self.recipe.embedding or None,
+                beta=self.recipe.method.get("beta"),
+                stochastic=self.recipe.method.get("stochastic", ()),
+            )  # fmt: skip
+            moved, there = spectra(pool, looked_at(pool))
+            line["spectrum"] = in_bands(moved, there)
+            self._keep_pictures(training, pool, {"spectrum": moved})
+            for warning in line["warnings"]:
+                print(f"meada: {warning}", file=sys.stderr, flush=True)
+        self.rounds.append({**line, "seconds": seconds})
+        self.folder.write_log({"step": training.step, **self.rounds[-1]})
+        self.clock.switch("minimise")
+        self.save(training)
+
+    def save(self, training: Training) -> None:
+        """Everything that a resumed run needs, replaced in one stroke."""
+        if not self.world.first:
+            return
+        self.clock.switch("minimise")
+        save_checkpoint(self.folder.checkpoint, training, {
+            "chosen": self.chosen.state(),
+            "seconds": self.clock.seconds,
+            "rounds": self.rounds,
+            "blocks": self.blocks,
+            "losses": [float(loss) for loss in self._losses],
+        })  # fmt: skip
+        wanted = {self.folder.candidate(step) for step in self.chosen.steps.values()}
+        for path in self.folder.candidate(0).parent.glob("*.safetensors"):
+            if path not in wanted:
+                path.unlink()
+        self._saved = time.monotonic()
+
+    def restore(self, extras: dict[str, Any]) -> None:
+        self.chosen = Chosen(**extras["chosen"])
+        self.clock = Clock(extras["seconds"])
+        self.rounds, self.blocks = extras["rounds"], extras["blocks"]
+        self._losses = [torch.tensor(loss) for loss in extras["losses"]]
+        if self.folder.gallery.exists():
+            self._pictures = load_file(self.folder.gallery)
+
+    def _candidate(self, training: Training) -> None:
+        loss = self._loss(training)
+        with self.clock.during("evaluate"):
+            scores = self.candidates.scores(training.net, self.world)
+            if self.chosen.consider(training.step, scores) and self.world.first:
+                save_weights(self.folder.candidate(training.step), training.net)
+        self._note(training, loss, scores=scores)
+
+    def _note(self, training: Training, loss: float, **more: Any) -> None:
+        if self.world.first:
+            self.folder.write_log({"step": training.step, "loss": loss, **more})
+
+    def _loss(self, training: Training) -> float:
+        """The mean since it was last asked for."""
+        loss = float(torch.stack(self._losses).mean())
+        refuse_non_finite(loss, training.step)
+        self._losses.clear()
+        return loss
+
+    def _keep_pictures(self, training: Training, pool: Pool, more: dict[str, Tensor]) -> None:
+        """A few pairs of every round, spread over the block, and what they are taken for."""
+        born = pool.blocks[-1]
+        start, size = len(pool) - len(born.labels), pool.images(torch.tensor([0])).numel()
+
+        def spread(n: int) -> Tensor:
+            return torch.linspace(0, len(born.labels) - 1, min(n, len(born.labels))).long()
+
+        index, judged = spread(GALLERY), spread(max(1, min(JUDGED, JUDGED_BYTES // size)))
+        kept = {
+            "source": pool.images(pool.sources[start + index]),
+            "parent": pool.images(born.parents[index]),
+            "adversarial": pool.images(start + index),
+            "label": born.labels[index],
+            "judged_source": as_stored(pool.images(pool.sources[start + judged]), torch.uint8),
+            "judged": as_stored(pool.images(start + judged), torch.uint8),
+            "judged_label": born.labels[judged],
+            **more,
+        }
+        for name in ("source", "adversarial"):
+            kept[f"{name}_guess"] = predict(training.net, kept[name]).argmax(-1)
+        self._pictures |= {f"round-{training.round}.{name}": v for name, v in kept.items()}
+        write_bytes(self.folder.gallery, save(self._pictures))
+
+    def _phase(self, round_: int, name: str) -> str:
+        rounds = self.recipe.plan.rounds
+        if round_ >= rounds:
+            return f"{name} to the end"
+        return f"round {round_ + 1} of {rounds}, {name}"
