@@ -161,6 +161,6 @@ def refuse_non_finite(value: float, step: int) -> None:
 def moved(batch: Batch, net: nn.Module) -> Batch:
     """The batch where the network is."""
     device = next(net.parameters()).device
-    x, y, domain = (None if t is None else t.to(device, non_blocking=True) for t in batch)
+    x, y, domain = (None if t is None else t.to(device, non_blocking=True) for t in batch[:3])
     assert x is not None and y is not None
-    return Batch(x, y, domain)
+    return Batch(x, y, domain, batch.index)  # the index keys random numbers drawn on the CPU

@@ -1,6 +1,6 @@
 """Shapes spoken of everywhere. B: batch, K: classes, D: embedding width, S: posterior draws."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
@@ -13,6 +13,23 @@ Embedding = Float[Tensor, "B D"]
 PerSample = Float[Tensor, " B"]
 Scalar = Float[Tensor, ""]
 
+# Kinds of change to an image. Methods and spaces name those that they train on, so that validation
+# can use the others.
+Family = Literal[
+    "tone",
+    "colour",
+    "geometry",
+    "occlusion",
+    "filter",
+    "edges",
+    "blur",
+    "noise",
+    "frequency",
+    "compression",
+    "weather",
+]
+Families = frozenset[Family]
+
 
 class Batch(NamedTuple):
     """What one minimisation step sees."""
@@ -20,3 +37,4 @@ class Batch(NamedTuple):
     x: Images
     y: Labels
     domain: Labels | None = None  # which source each sample comes from; few methods look at it
+    index: Labels | None = None  # positions of the samples in the pool; keys per-sample random numbers

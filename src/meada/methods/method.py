@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 
 from meada.machine.distributed import World
 from meada.pool import Pool
-from meada.types import Batch, Scalar
+from meada.types import Batch, Families, Scalar
 
 
 @dataclass(frozen=True)
@@ -86,3 +86,7 @@ class Method:
     adapt: Adapt = unchanged  # the network it trains in place of the one it is given
     growth: Callable[[int, int], int] = lambda n, rounds: n  # pool size after so many rounds
     augment: Augment | None = None  # what its minimisation phase does to the images of a batch
+    families: Families = frozenset()  # the kinds of image change that it trains on
+    title: str = ""  # for tables and reports
+    about: str = ""  # one sentence for somebody who has not read the paper
+    passes: tuple[float, float] = (1.0, 1.0)  # forward and backward passes over a batch per step (ERM: 1, 1)

@@ -90,7 +90,7 @@ class Pool:
         in 8 bits.
         """
         images = self.images(index) if view is None else as_float(view(self.held(index)))
-        return Batch(images, self.labels[index], self.domains[index])
+        return Batch(images, self.labels[index], self.domains[index], index)
 
     def images(self, index: Labels) -> Images:
         return as_float(self.held(index))
