@@ -163,4 +163,4 @@ def moved(batch: Batch, net: nn.Module) -> Batch:
     device = next(net.parameters()).device
     x, y, domain = (None if t is None else t.to(device, non_blocking=True) for t in batch[:3])
     assert x is not None and y is not None
-    return Batch(x, y, domain, batch.index)  # the index keys random numbers drawn on the CPU
+    return Batch(x, y, domain, batch.sample_index)  # the index keys random numbers drawn on the CPU

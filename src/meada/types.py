@@ -37,4 +37,4 @@ class Batch(NamedTuple):
     x: Images
     y: Labels
     domain: Labels | None = None  # which source each sample comes from; few methods look at it
-    index: Labels | None = None  # positions of the samples in the pool; keys per-sample random numbers
+    sample_index: Labels | None = None  # positions of the samples in the pool; keys per-sample random numbers
