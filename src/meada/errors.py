@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 
-class MeadaError(Exception):
+class MeadaError(ValueError):
     """Bad input. The message names the file or key, what is wrong and what would be right."""
 
 
 class NonFiniteError(MeadaError):
-    """The ascent left the numbers: a loss or a gradient became infinite or NaN."""
+    """A loss, a gradient or a prediction became infinite or NaN."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -26,7 +26,13 @@ class Settings(BaseModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise explain(type(self), error) from None
+            raise own_fault(error) or explain(type(self), error) from None
+
+
+def own_fault(error: ValidationError) -> MeadaError | None:
+    """The error that a check of our own raised; pydantic wraps it, since it is a ValueError."""
+    cause = error.errors()[0].get("ctx", {}).get("error")
+    return cause if isinstance(cause, MeadaError) else None
 
 
 def explain(model: type[BaseModel], error: ValidationError) -> BadSetting:

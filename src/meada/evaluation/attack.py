@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 
 from meada.datasets.task import Samples
 from meada.evaluation.candidates import fixed_subset
-from meada.evaluation.score import predict
+from meada.evaluation.score import predict, refuse_non_finite
 from meada.networks.embedding import bare
 from meada.networks.freezing import at_rest
 from meada.pool import as_float
@@ -65,7 +65,10 @@ def under_attack(
         moved = [
             pgd(net, x.to(device), y.to(device), radius=radius / 255, steps=steps, generator=noise) for x, y in parts
         ]
-        rightly = [predict(net, x).argmax(-1) == labels for x in (images, torch.cat(moved).cpu())]
+        logits = [predict(net, x) for x in (images, torch.cat(moved).cpu())]
+        for one in logits:
+            refuse_non_finite(one, name)
+        rightly = [one.argmax(-1) == labels for one in logits]
         clean, attacked = (100 * float(r.double().mean()) for r in rightly)
         scores[name] = {"n": len(labels), "clean": clean, "attacked": attacked}
     return {"attack": "PGD", "radius": radius, "steps": steps, "domains": scores}

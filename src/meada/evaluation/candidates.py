@@ -26,9 +26,11 @@ class Candidates:
             "oracle": {n: _pair(fixed_subset(n, s, subset)) for n, s in task.targets.items()},
         }
 
-    def scores(self, net: nn.Module, world: World | None = None) -> dict[str, float]:
+    def scores(self, net: nn.Module, world: World | None = None, step: int | None = None) -> dict[str, float]:
         """Mean accuracy over what each rule looks at; a rule with nothing to see is left out."""
-        scored = {rule: evaluate(net, domains, world=world) for rule, domains in self._sets.items() if domains}
+        scored = {
+            rule: evaluate(net, domains, world=world, step=step) for rule, domains in self._sets.items() if domains
+        }
         return {rule: sum(float(s["accuracy"]) for s in each.values()) / len(each) for rule, each in scored.items()}
 
 

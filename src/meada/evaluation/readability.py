@@ -10,7 +10,7 @@ from scipy.stats import binom
 from torch import Tensor, nn
 
 from meada.errors import MeadaError
-from meada.evaluation.score import predict
+from meada.evaluation.score import predict, refuse_non_finite
 from meada.types import Labels
 
 CONFIDENCE = 0.99  # a reader that guesses stays below the limit this often
@@ -42,7 +42,8 @@ def judge(net: nn.Module, gallery: Mapping[str, Tensor], classes: int) -> list[d
 
 
 def _verdict(net: nn.Module, number: int, classes: int, source: Tensor, made: Tensor, labels: Labels) -> dict[str, Any]:
-    before, after = (int((predict(net, x).argmax(-1) == labels).sum()) for x in (source, made))
+    before = _right(net, source, labels, f"the sources of round {number}")
+    after = _right(net, made, labels, f"the samples of round {number}")
     n, limit = len(labels), chance_limit(len(labels), classes)
     return {
         "round": number,
@@ -53,6 +54,12 @@ def _verdict(net: nn.Module, number: int, classes: int, source: Tensor, made: Te
         "limit": 100 * limit / n,
         "warnings": _warnings(number, n, before, after, limit),
     }
+
+
+def _right(net: nn.Module, images: Tensor, labels: Labels, name: str) -> int:
+    logits = predict(net, images)
+    refuse_non_finite(logits, name)
+    return int((logits.argmax(-1) == labels).sum())
 
 
 def _warnings(number: int, n: int, before: int, after: int, limit: int) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from meada.errors import MeadaError
+from meada.errors import MeadaError, NonFiniteError
 from meada.evaluation.calibration import brier, expected_calibration_error, negative_log_likelihood
 from meada.machine.distributed import World
 from meada.networks.bayesian import predicting
@@ -39,6 +39,21 @@ def _shared_out(net: nn.Module, images: Tensor, batch_size: int, world: World) -
     for places in world.mine(batches):
         logits[places] = predict(net, images[places], batch_size=batch_size).to(logits)
     return world.total(logits)  # zeros everywhere else
+
+
+def refuse_non_finite(logits: Logits, domain: str, step: int | None = None) -> None:
+    """NaN has an argmax too, class 0: it is an error, never a score.
+
+    >>> refuse_non_finite(torch.tensor([[0.0, float("nan")]]), "svhn", step=200)
+    Traceback (most recent call last):
+    meada.errors.NonFiniteError: logits must be finite, got NaN or infinity for 1 of 1 images of 'svhn' at step 200
+    """
+    wrong = int((~logits.isfinite()).any(-1).sum())
+    if wrong:
+        when = "" if step is None else f" at step {step}"
+        raise NonFiniteError(
+            f"logits must be finite, got NaN or infinity for {wrong:,} of {len(logits):,} images of '{domain}'{when}"
+        )
 
 
 def score(logits: Logits, labels: Labels) -> Scores:
@@ -77,12 +92,14 @@ def evaluate(
     severities: int = 0,
     each: Callable[[str, Logits, Labels], None] = lambda *_: None,
     world: World | None = None,
+    step: int | None = None,
 ) -> dict[str, dict[str, Any]]:
     """``{name: (images, labels)}`` to ``{name: {"accuracy", "n", "ece", "nll", "brier"}}``.
 
     Images are floats in [0, 1] or 8 bits. Where every domain is a corruption, its ``severities`` in
     equal parts one after the other, each has its scores by severity too. ``each`` is handed the
-    logits that a domain's scores come from.
+    logits that a domain's scores come from. Logits that are not finite are an error, which names
+    the domain and, if it is given, the training ``step``.
     """
     results: dict[str, dict[str, Any]] = {}
     for name, (images, labels) in domains.items():
@@ -97,6 +114,7 @@ def evaluate(
                 f"domain '{name}' has labels from {int(labels.min())} to {int(labels.max())}: "
                 f"the network knows the classes 0 to {logits.shape[1] - 1}"
             )
+        refuse_non_finite(logits, name, step)
         each(name, logits, labels)
         results[name] = dict(score(logits, labels))
         if severities:

@@ -65,6 +65,8 @@ def check_fits(net: nn.Module, x: Images, labels: Tensor) -> None:
     try:
         with at_rest(net), torch.no_grad():
             classes = _logits(net(x), len(x)).shape[1]
+    except MeadaError:
+        raise
     except (RuntimeError, ValueError) as error:
         what = str(error).splitlines()[0]
         raise MeadaError(f"{type(net).__name__} does not take images of shape {tuple(x.shape[1:])}: {what}") from None

@@ -79,6 +79,8 @@ def read_plan(path: Path, asked: Asked) -> Prepared:
         settings = {k: Setting(*v) for k, v in held["settings"].items()}
         recipes = [resolve(held["recipes"][name]) for name in ("erm", "hardened")]
         rest = (held["robustness"], settings, held["seconds"])
+    except MeadaError:
+        raise
     except (ValueError, KeyError, TypeError) as error:
         raise MeadaError(f"{path} is no plan of meada robustify: {error!r}") from None
     now = json.loads(json.dumps(asdict(asked)))

@@ -125,7 +125,7 @@ class Journal:
     def _candidate(self, training: Training) -> None:
         loss = self._loss(training)
         with self.clock.during("evaluate"):
-            scores = self.candidates.scores(training.net, self.world)
+            scores = self.candidates.scores(training.net, self.world, training.step)
             if self.chosen.consider(training.step, scores) and self.world.first:
                 save_weights(self.folder.candidate(training.step), training.net)
         self._note(training, loss, scores=scores)

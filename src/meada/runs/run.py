@@ -185,7 +185,7 @@ def _finish(
             save_weights(folder.selected(rule), net, {**about, "rule": rule})
         if steps[rule] not in scored:
             with journal.clock.during("evaluate"):
-                scored[steps[rule]] = _scores(net, task, world)
+                scored[steps[rule]] = _scores(net, task, world, steps[rule])
         results[rule] = scored[steps[rule]]["targets"]
         sources[rule] = scored[steps[rule]]["source"]
         cleans[rule] = scored[steps[rule]].get("clean")
@@ -222,12 +222,12 @@ def _finish(
     })  # fmt: skip
 
 
-def _scores(net: nn.Module, task: Task, world: World) -> dict[str, Any]:
+def _scores(net: nn.Module, task: Task, world: World, step: int) -> dict[str, Any]:
     """Held-out source, the source's own test split if there is one, and every target in turn."""
     own = {"source": task.validation} | ({"clean": task.clean} if task.clean else {})
     kept = Predictions()
     domains = {k: (s.images, s.labels) for k, s in own.items()}
-    scores: dict[str, Any] = evaluate(net, domains, each=kept.keep, world=world)
+    scores: dict[str, Any] = evaluate(net, domains, each=kept.keep, world=world, step=step)
     scores["targets"], scores["predictions"] = {}, kept
     for name in task.targets:  # one at a time: a target may be read from disk when it is asked for
         one = task.targets[name]
@@ -237,6 +237,7 @@ def _scores(net: nn.Module, task: Task, world: World) -> dict[str, Any]:
             severities=task.severities,
             each=kept.keep,
             world=world,
+            step=step,
         )
     return scores
 
