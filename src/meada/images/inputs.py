@@ -1,0 +1,170 @@
+"""The one check of images and labels from outside: take what is meant, refuse the rest with its likely cause."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from meada.errors import MeadaError
+from meada.types import Images, Labels
+
+ROUNDING = 1e-3  # floats this far outside [0, 1] are clamped: resizing overshoots by about as much
+CHANNELS = (1, 3, 4)  # grey, colour, colour with transparency
+NORMALISED = 10.0  # images divided by a standard deviation stay below it; 8-bit values do not
+
+
+def images_and_labels(x: Any, y: Any, net: nn.Module | None = None) -> tuple[Images, Labels]:
+    """Images as floats in [0, 1] of shape (N, C, H, W) and labels as int64, where ``net`` is and in its precision.
+
+    Takes tensors, arrays or lists; images as floats in [0, 1] or as uint8 from 0 to 255.
+
+    >>> x, y = images_and_labels(np.full((2, 1, 4, 4), 255, np.uint8), [3, 7])
+    >>> x.max(), y
+    (tensor(1.), tensor([3, 7]))
+    """
+    images = as_images(x)
+    labels = as_labels(y, len(images))
+    weight = next((p for p in net.parameters() if p.is_floating_point()), None) if net is not None else None
+    dtype = weight.dtype if weight is not None else _float(images.dtype)
+    device = weight.device if weight is not None else images.device
+    scaled = torch.div(images, 255) if images.dtype == torch.uint8 else images
+    return scaled.to(device, dtype), labels.to(device)
+
+
+def as_images(x: Any) -> Tensor:
+    """A tensor (N, C, H, W): uint8 as it is, or floats in [0, 1]."""
+    images = _tensor(x, "images")
+    _check_shape(tuple(images.shape))
+    if images.dtype == torch.uint8:
+        return images
+    if not images.is_floating_point():
+        raise MeadaError(
+            f"images must be floats in [0, 1] or uint8 from 0 to 255, got {_name(images.dtype)}: "
+            "for whole numbers from 0 to 255 use images.to(torch.uint8)"
+        )
+    return in_unit_range(images)
+
+
+def in_unit_range(images: Tensor) -> Tensor:
+    """Floats in [0, 1]: a rounding outside is clamped, more is refused with its likely cause.
+
+    >>> in_unit_range(torch.tensor([-0.0005, 0.5, 1.0]))
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    if not images.numel():
+        return images
+    low, high = (float(v) for v in torch.aminmax(images.detach()))
+    if low >= 0 and high <= 1:
+        return images
+    if not np.isfinite([low, high]).all():
+        raise MeadaError(
+            f"images must be finite, got {int((~images.isfinite()).sum())} values that are NaN or infinite"
+        )
+    if low >= -ROUNDING and high <= 1 + ROUNDING:
+        return images.clamp(0, 1)
+    raise MeadaError(f"images must have values in [0, 1], got values from {low:.4g} to {high:.4g}: {_cause(low, high)}")
+
+
+def as_labels(y: Any, n: int) -> Labels:
+    """One class number per image, as int64, from whole numbers of any width.
+
+    >>> as_labels([1, 0, 2], 3)
+    tensor([1, 0, 2])
+    """
+    labels = _tensor(y, "labels")
+    if labels.ndim == 2:
+        raise MeadaError(_two_dimensional(labels))
+    if labels.ndim != 1:
+        raise MeadaError(f"labels must have shape (N,), one class number per image, got {tuple(labels.shape)}")
+    if labels.is_floating_point() or labels.is_complex():
+        raise MeadaError(
+            f"labels must be class numbers (whole numbers), got {_name(labels.dtype)}: "
+            "use labels.long() if every value is a whole number"
+        )
+    if len(labels) != n:
+        raise MeadaError(f"there must be one label per image, got {n} images and {len(labels)} labels")
+    labels = labels.long()
+    if n and int(labels.min()) < 0:
+        raise MeadaError(f"labels must be zero or more, got {int(labels.min())}")
+    return labels
+
+
+def check_classes(labels: Labels, classes: int) -> None:
+    """Refuse labels that a network with so many outputs cannot be right about."""
+    if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
+        raise MeadaError(
+            f"labels must be in 0..{classes - 1}, the classes that the network knows, "
+            f"got {int(labels.min())} to {int(labels.max())}"
+        )
+
+
+def _tensor(values: Any, what: str) -> Tensor:
+    if isinstance(values, Tensor):
+        return values
+    try:
+        if isinstance(values, list | tuple) and values and isinstance(values[0], Tensor):
+            return torch.stack(list(values))
+        array = np.asarray(values)
+        return torch.from_numpy(np.require(array, requirements=["C", "W"]))
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise MeadaError(f"{what} must be a tensor, an array or a list of numbers, got {_seen(values)}") from error
+
+
+def _seen(values: Any) -> str:
+    if isinstance(values, list | tuple) and values:
+        shapes = {tuple(v.shape) for v in values if hasattr(v, "shape")}
+        sizes = f" of different shapes, such as {' and '.join(map(str, sorted(shapes)[:2]))}" if len(shapes) > 1 else ""
+        return f"a {type(values).__name__} of {type(values[0]).__name__}{sizes}"
+    dtype = getattr(values, "dtype", None)
+    return type(values).__name__ + (f" of {dtype}" if dtype is not None else "")
+
+
+def _check_shape(shape: tuple[int, ...]) -> None:
+    if len(shape) == 3:
+        raise MeadaError(f"images must have shape (N, C, H, W), got {shape}: {_three(shape)}")
+    if len(shape) != 4:
+        raise MeadaError(f"images must have shape (N, C, H, W), got {shape}")
+    if shape[3] in CHANNELS and shape[1] > max(CHANNELS) and shape[2] > max(CHANNELS):
+        raise MeadaError(
+            f"images must have shape (N, C, H, W), got {shape}, which looks like (N, H, W, C): "
+            "use images.permute(0, 3, 1, 2) (numpy: images.transpose(0, 3, 1, 2))"
+        )
+    if 0 in shape[1:]:
+        raise MeadaError(f"images must have at least one channel and one pixel, got shape {shape}")
+
+
+def _three(shape: tuple[int, ...]) -> str:
+    if shape[2] in CHANNELS and shape[0] > max(CHANNELS):
+        return "one image in the order (H, W, C)? use image.permute(2, 0, 1)[None]"
+    one = "one image without a batch? use image[None]; " if shape[0] in CHANNELS else ""
+    return one + "grey images (N, H, W)? use images[:, None]"
+
+
+def _cause(low: float, high: float) -> str:
+    if low < -ROUNDING:
+        return (
+            "images look normalised; put the normalisation into the network "
+            "(meada.with_normalisation(net, mean, std)) and give it images in [0, 1]"
+        )
+    if high > NORMALISED:
+        return "images look like 0..255; divide by 255 (or give them as uint8)"
+    return "images look scaled; divide by their largest possible value, or clamp what a filter overshot"
+
+
+def _two_dimensional(labels: Tensor) -> str:
+    shape = tuple(labels.shape)
+    if shape[1] == 1:
+        return f"labels must have shape (N,), got {shape}: use labels[:, 0]"
+    rows = labels.double()
+    if bool(((rows == 0) | (rows == 1)).all() and (rows.sum(1) == 1).all()):
+        return f"labels must be class numbers, got one-hot rows of shape {shape}: use labels.argmax(1)"
+    return f"labels must be class numbers of shape (N,), got {shape}: probabilities of classes are not supported"
+
+
+def _float(dtype: torch.dtype) -> torch.dtype:
+    return dtype if dtype.is_floating_point else torch.get_default_dtype()
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
