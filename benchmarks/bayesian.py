@@ -1,6 +1,6 @@
 """The Bayesian LeNet beside the plain one: what it costs, and what its number of draws does.
 
-    python benchmarks/bayesian.py --out benchmarks/bayesian.json
+    python -m benchmarks.bayesian --out benchmarks/bayesian.json
 
 Cost: a minimisation step, a step of the ascent and a prediction, each in turn with the plain
 network's; peak memory of each in a process of its own. Draws: a network trained for 300 steps on
@@ -20,8 +20,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from benchmarks.measure import interleave, speedup, work
 from meada.algorithm import Plan, begin, train
-from meada.bench.measure import interleave, speedup, work
 from meada.datasets import DATASETS
 from meada.entropy import entropy_of_mean, expected_entropy
 from meada.evaluation import evaluate
@@ -52,7 +52,7 @@ def main() -> None:
         print(peak_megabytes(chosen.child))
         return
     record = {
-        "command": f"python benchmarks/bayesian.py --steps {chosen.steps}",
+        "command": f"python -m benchmarks.bayesian --steps {chosen.steps}",
         "environment": environment(),
         "cost": cost(),
         "megabytes": {kind: _in_a_process(kind) for kind in KINDS},
@@ -125,7 +125,7 @@ def _high_water() -> int:
 
 
 def _in_a_process(kind: str) -> float:
-    command = [sys.executable, __file__, "--child", kind]
+    command = [sys.executable, "-m", "benchmarks.bayesian", "--child", kind]
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 

@@ -1,6 +1,6 @@
 """Seconds for fifteen corruptions at five severities: batched, and one image at a time.
 
-    python benchmarks/corruptions.py --images 1000 --json corruptions.json
+    python -m benchmarks.corruptions --images 1000 --json corruptions.json
 
 Both run in this process on one thread, on crops of scikit-learn's photographs (or on ``--file``, a
 .npy of uint8 images (N, H, W, 3), such as CIFAR-10's test images).
@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 
 import numpy as np
-import per_image_corruptions as per_image
 import torch
 from PIL import Image
 from sklearn.datasets import load_sample_images
 
+from benchmarks import per_image_corruptions as per_image
 from meada.corruptions import CORRUPTIONS, SEVERITIES, corrupt, frost_source, table_for
 from meada.corruptions.constants import TABLES
 

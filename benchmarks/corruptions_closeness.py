@@ -1,7 +1,7 @@
 """How many pixel values of the corruptions without chance equal the published definitions'.
 
     pip install opencv-python-headless==5.0.0.93 scikit-image==0.26.0
-    MEADA_DATA=DATA python benchmarks/corruptions_closeness.py --json FILE
+    MEADA_DATA=DATA python -m benchmarks.corruptions_closeness --json FILE
 
 The definitions are carried out image by image by the libraries that they were published with (four
 need no others than `per_image_corruptions.py` has), on test images of CIFAR-10 (32x32 constants)
@@ -16,11 +16,11 @@ from typing import Any
 
 import cv2
 import numpy as np
-import per_image_corruptions as per_image
 import skimage
 from skimage.color import hsv2rgb, rgb2hsv
 from skimage.filters import gaussian
 
+from benchmarks import per_image_corruptions as per_image
 from meada.corruptions import CIFAR, IMAGENET, SEVERITIES, corrupt
 from meada.datasets.cifar import CIFAR10, read_test
 from meada.datasets.pacs import pacs
@@ -65,7 +65,7 @@ def compared(name: str, images: Array, constants: Any) -> dict[str, Any]:
 
 def once(name: str, image: Array, numbers: tuple[float, ...]) -> Array:
     """One image through its published definition; floats are truncated to levels, as published."""
-    return np.uint8(PUBLISHED[name](np.ascontiguousarray(image), *numbers))
+    return PUBLISHED[name](np.ascontiguousarray(image), *numbers).astype(np.uint8)
 
 
 def levels(x: Array) -> Array:

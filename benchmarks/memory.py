@@ -1,6 +1,6 @@
 """Peak memory of a maximisation phase by size of the pool, and shuffled reads from disk.
 
-    python benchmarks/memory.py --out benchmarks/memory.json
+    python -m benchmarks.memory --out benchmarks/memory.json
 
 Images are 3 x 32 x 32 in 8 bits. The source of 5,000 lies in memory; the rest of the pool, and all
 that the phase adds, is on disk. Each size is a process of its own: peak memory never falls again.
@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from meada.bench.measure import Spread, interleave, speedup, work
+from benchmarks.measure import Spread, interleave, speedup, work
 from meada.files import write_json
 from meada.machine.environment import environment
 from meada.methods import METHODS
@@ -43,7 +43,7 @@ def main() -> None:
         return
     sizes = [int(size) for size in chosen.sizes.split(",")]
     record = {
-        "command": f"python benchmarks/memory.py --sizes {chosen.sizes}",
+        "command": f"python -m benchmarks.memory --sizes {chosen.sizes}",
         "environment": environment(),
         "phases": [_in_a_process(size) for size in sizes],
         "reads": reads(READ),
@@ -113,7 +113,9 @@ def peak_mb() -> float:
 
 
 def _in_a_process(n: int) -> dict[str, Any]:
-    done = subprocess.run([sys.executable, __file__, "--child", str(n)], check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.memory", "--child", str(n)], check=True, stdout=subprocess.PIPE, text=True
+    )
     return json.loads(done.stdout)
 
 

@@ -1,6 +1,6 @@
 """What a step of each method of Table 2 costs beside one of AGG, ERM on the sources pooled.
 
-    OMP_NUM_THREADS=1 python benchmarks/methods.py --out benchmarks/methods.json
+    OMP_NUM_THREADS=1 python -m benchmarks.methods --out benchmarks/methods.json
 
 AlexNet at 224x224 by the method's own recipe, 33 random pictures of three sources a step (AGG: 32),
 nine tenths into the run, when all of a method is at work. Steps are timed in turn with AGG's in one
@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from memory import peak_mb
 
+from benchmarks.measure import Side, Spread, interleave, speedup, work
+from benchmarks.memory import peak_mb
+from benchmarks.subjects import Subject
 from meada.algorithm import begin
-from meada.bench.measure import Side, Spread, interleave, speedup, work
-from meada.bench.subjects import Subject
 from meada.files import write_json
 from meada.machine.environment import environment
 from meada.methods.method import Context
@@ -59,7 +59,7 @@ def main() -> None:
         print(json.dumps(times(case, chosen.rounds) if what == "times" else memory(case)))
         return
     record = {
-        "command": f"python benchmarks/methods.py --rounds {chosen.rounds}",
+        "command": f"python -m benchmarks.methods --rounds {chosen.rounds}",
         "environment": environment(),
         "cases": {case: measured(case, chosen.rounds) for case in chosen.only or CASES},
     }
@@ -72,7 +72,7 @@ def measured(case: str, rounds: int) -> dict[str, Any]:
     """Times and memory in processes of their own: peak memory never falls again."""
     found: dict[str, Any] = {}
     for what in ("times", "memory"):
-        command = [sys.executable, __file__, "--rounds", str(rounds), "--child", what, case]
+        command = [sys.executable, "-m", "benchmarks.methods", "--rounds", str(rounds), "--child", what, case]
         found |= json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     return found
 

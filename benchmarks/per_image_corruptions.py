@@ -42,7 +42,7 @@ def defocus_blur(x: Array, radius: float, alias: float) -> Array:
 
 def glass_blur(x: Array, sigma: float, reach: float, rounds: float) -> Array:
     smooth = lambda y: ndimage.gaussian_filter(y, (sigma, sigma, 0), mode="nearest")
-    y, d = np.uint8(smooth(x / 255.0) * 255), int(reach)
+    y, d = (smooth(x / 255.0) * 255).astype(np.uint8), int(reach)
     for _ in range(int(rounds)):
         for h in range(x.shape[0] - d, d, -1):
             for w in range(x.shape[1] - d, d, -1):
@@ -71,12 +71,12 @@ def snow(
     sigma: float,
     keep: float,
 ) -> Array:
-    x = np.float32(x) / 255
+    x = x.astype(np.float32) / 255
     layer = _zoomed(RNG.normal(size=x.shape[:2], loc=mean, scale=deviation)[..., None], zoom)
     layer[layer < threshold] = 0
-    layer = np.uint8(np.clip(layer, 0, 1) * 255)
+    layer = (np.clip(layer, 0, 1) * 255).astype(np.uint8)
     layer = _moved(layer, radius, sigma, RNG.uniform(-135, -45)) / 255.0
-    grey = (x @ np.float32([0.299, 0.587, 0.114]))[..., None]
+    grey = (x @ np.array([0.299, 0.587, 0.114], np.float32))[..., None]
     x = keep * x + (1 - keep) * np.maximum(x, grey * 1.5 + 0.5)
     return np.clip(x + layer + np.rot90(layer, k=2), 0, 1) * 255
 
@@ -111,7 +111,7 @@ def contrast(x: Array, share: float) -> Array:
 
 
 def elastic_transform(x: Array, alpha: float, sigma: float, affine: float) -> Array:
-    x = np.float32(x) / 255
+    x = x.astype(np.float32) / 255
     height, width = x.shape[:2]
     centre, side = np.array([width // 2, height // 2]), min(height, width) // 3
     points = centre + side * np.array([[1, 1], [1, -1], [-1, -1]])

@@ -1,6 +1,6 @@
 """Both phases on one process and on two, with one thread each: WideResNet-40-2, batches of 128.
 
-    python benchmarks/processes.py --out benchmarks/processes.json --markdown
+    python -m benchmarks.processes --out benchmarks/processes.json --markdown
 
 In each round the first process works alone while the other waits, then both share the same work:
 one run, in turn, so that whatever slows the machine down slows both down. The ideal is 2.
@@ -69,7 +69,7 @@ def started(chosen: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "times.json"
         launch = ["torch.distributed.run", "--standalone", f"--nproc-per-node={chosen.processes}"]
-        command = [sys.executable, "-m", *launch, __file__, f"--child={path}", *words]
+        command = [sys.executable, "-m", *launch, "-m", "benchmarks.processes", f"--child={path}", *words]
         one_thread = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         subprocess.run(command, env={**os.environ, **one_thread}, check=True)
         return json.loads(path.read_text())
@@ -78,7 +78,7 @@ def started(chosen: argparse.Namespace) -> dict[str, Any]:
 def child(chosen: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    net = NETWORKS[chosen.network](num_classes=CLASSES).to(memory_format=torch.channels_last)
+    net = NETWORKS[chosen.network](num_classes=CLASSES).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     n = BATCH * chosen.blocks
     images = torch.randint(0, 256, (n, 3, 32, 32), dtype=torch.uint8)
     labels = torch.randint(0, CLASSES, (n,))
@@ -112,7 +112,7 @@ def descents(net: nn.Module, pool: Pool, steps: int, world: World) -> dict[str, 
         mine = deepcopy(net)
         training = Training(mine, descent.build(mine.parameters()))
         loss = meada().loss
-        many = Together(mine, training.parts, loss, own) if own.size > 1 else None
+        many = Together(mine, training.parts.modules, loss, own) if own.size > 1 else None
         context = Context(world=own, total_steps=10**9)
 
         def work() -> None:

@@ -10,7 +10,7 @@ ORDER = [
     "entropy", "transport", "machine", "theory", "objective",
     "images", "corruptions", "networks", "units", "spaces", "maximise",
     "pool", "averaging", "methods", "minimise", "datasets", "evaluation", "algorithm",
-    "runs", "reproduce", "reports", "deploy", "robustify", "integrations", "bench", "cli",
+    "runs", "reproduce", "reports", "deploy", "robustify", "integrations", "cli",
     "__init__", "__main__",
 ]  # fmt: skip
 FILES = sorted(ROOT.rglob("*.py"))

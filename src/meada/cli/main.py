@@ -49,7 +49,7 @@ app.command()(perturb.perturb)
 app.command()(watch.watch)
 app.command()(corrupt.corrupt)
 app.command()(inspect.inspect)
-app.command()(bench.bench)
+app.command(context_settings=bench.SETTINGS)(bench.bench)
 app.command()(doctor.doctor)
 
 
@@ -63,10 +63,14 @@ def options(version: bool = typer.Option(False, "--version", help="Print the ver
 
 
 def main() -> None:
+    run_app(app)
+
+
+def run_app(chosen: typer.Typer) -> None:
     """Bad input is one sentence and exit code 2; an interrupt is 130; neither is a traceback."""
     keep_freed_memory()
     try:
-        app()
+        chosen()
     except MeadaError as error:
         _stop(str(error), 2)
     except OSError as error:

@@ -1,6 +1,6 @@
 """What a run costs before it is started: images, bytes and hours from the rates of a record.
 
-python -m meada.bench.scaling benchmarks/results.json docs/scaling.md
+python -m benchmarks.scaling benchmarks/results.json docs/scaling.md
 """
 
 import json
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from meada.bench.report import machine, markdown_table, update
-from meada.bench.subjects import STEPS
+from benchmarks.report import machine, markdown_table, update
+from benchmarks.subjects import STEPS
 from meada.methods.parts.growing import GROWTH
 
 HEAD = [

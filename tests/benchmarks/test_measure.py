@@ -1,6 +1,6 @@
 """Turns are taken, preparation is free, ratios are between neighbours."""
 
-from meada.bench.measure import Spread, interleave, scaled, speedup, work
+from benchmarks.measure import Spread, interleave, scaled, speedup, work
 
 
 def test_sides_take_turns_and_only_their_work_is_timed():

@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from meada.bench.cases import blocks, evaluation, gemm, maximise, minimise
-from meada.bench.data_path import data_path
-from meada.bench.measure import Result
-from meada.bench.subjects import SUBJECTS
-from meada.bench.whole import whole_run
+from benchmarks.cases import blocks, evaluation, gemm, maximise, minimise
+from benchmarks.data_path import data_path
+from benchmarks.measure import Result
+from benchmarks.subjects import SUBJECTS
+from benchmarks.whole import whole_run
 from meada.errors import MeadaError, nearest
 from meada.machine.environment import environment
 

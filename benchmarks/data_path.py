@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from meada.bench.measure import Result, Tell, Work, interleave, scaled, speedup
-from meada.bench.pictures import Pictures, loader
-from meada.bench.subjects import Subject
+from benchmarks.measure import Result, Tell, Work, interleave, scaled, speedup
+from benchmarks.pictures import Pictures, loader
+from benchmarks.subjects import Subject
 from meada.images.augment import flip_and_crop
 from meada.networks.normalise import CIFAR_MEAN, CIFAR_STD, Normalise
 from meada.pool import Pool

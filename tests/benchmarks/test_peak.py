@@ -2,10 +2,9 @@
 
 import pytest
 import torch
+from benchmarks import peak
+from benchmarks.peak import LAYOUTS, fastest, gemm_rate, operations, products, run
 from torch import nn
-
-from meada.bench import peak
-from meada.bench.peak import LAYOUTS, fastest, gemm_rate, operations, products, run
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=list(LAYOUTS))

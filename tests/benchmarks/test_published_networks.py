@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from benchmarks.published_networks import Block, Network
+from benchmarks.subjects import SUBJECTS
 from torch import nn
 
-from meada.bench.published_networks import Block, Network
-from meada.bench.subjects import SUBJECTS
 from meada.networks.alexnet import alexnet
 from meada.networks.embedding import watching
 from meada.networks.lenet import lenet

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d
 
-from meada.bench.measure import Spread, interleave, work
+from benchmarks.measure import Spread, interleave, work
 from meada.networks.freezing import at_rest
 from meada.types import Images
 

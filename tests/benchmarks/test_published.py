@@ -6,13 +6,13 @@ from io import StringIO
 import numpy as np
 import pytest
 import torch
+from benchmarks import alike as alike_module
+from benchmarks import published
+from benchmarks.alike import agreement, alike, climbed_by_meada, climbed_by_published
+from benchmarks.phases import held
+from benchmarks.pictures import Pictures, keep, loader
 from torch.nn.functional import cross_entropy
 
-from meada.bench import alike as alike_module
-from meada.bench import published
-from meada.bench.alike import agreement, alike, climbed_by_meada, climbed_by_published
-from meada.bench.phases import held
-from meada.bench.pictures import Pictures, keep, loader
 from meada.evaluation import evaluate
 from meada.images.augment import mirror_and_cut
 from meada.methods.parts.descent import Descent

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import torch
 
-from meada.bench import published
-from meada.bench.phases import SEED, held, space
-from meada.bench.subjects import Subject, at_size
+from benchmarks import published
+from benchmarks.phases import SEED, held, space
+from benchmarks.subjects import Subject, at_size
 from meada.methods.method import Context
 from meada.types import Images
 

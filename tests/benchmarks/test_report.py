@@ -3,9 +3,7 @@
 from io import StringIO
 
 import pytest
-from rich.console import Console
-
-from meada.bench.report import (
+from benchmarks.report import (
     BEGIN,
     END,
     alike_rows,
@@ -15,6 +13,8 @@ from meada.bench.report import (
     rows,
     update,
 )
+from rich.console import Console
+
 from meada.errors import MeadaError
 
 

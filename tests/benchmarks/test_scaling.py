@@ -5,9 +5,8 @@ import subprocess
 import sys
 
 import pytest
-
-from meada.bench.report import BEGIN, END
-from meada.bench.scaling import climbed, gigabytes, page, rates, rows
+from benchmarks.report import BEGIN, END
+from benchmarks.scaling import climbed, gigabytes, page, rates, rows
 
 
 @pytest.fixture
@@ -53,7 +52,7 @@ def test_the_page_is_renewed_from_a_record(record, tmp_path):
     source, target = tmp_path / "results.json", tmp_path / "scaling.md"
     source.write_text(json.dumps(record))
     target.write_text(f"# Scaling\n{BEGIN}\nold\n{END}\nrest\n")
-    command = [sys.executable, "-m", "meada.bench.scaling", str(source), str(target)]
+    command = [sys.executable, "-m", "benchmarks.scaling", str(source), str(target)]
     subprocess.run(command, check=True, capture_output=True)
     text = target.read_text()
     assert "old" not in text and text.endswith("rest\n") and str(source) in text

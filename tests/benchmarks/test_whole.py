@@ -1,9 +1,9 @@
 """The whole digits run: lengths by hand, parts that add up."""
 
 import pytest
+from benchmarks import whole
+from benchmarks.whole import length, whole_run
 
-from meada.bench import whole
-from meada.bench.whole import length, whole_run
 from meada.runs.recipe import load_recipe
 
 

@@ -2,13 +2,13 @@
 
 import pytest
 import torch
+from benchmarks import cases
+from benchmarks.data_path import augmented_batch, data_path
+from benchmarks.measure import Spread
+from benchmarks.phases import meada_ascent, meada_descent, published_descent, space
+from benchmarks.subjects import SUBJECTS, at_size, with_method
+from benchmarks.suite import CASES
 
-from meada.bench import cases
-from meada.bench.data_path import augmented_batch, data_path
-from meada.bench.measure import Spread
-from meada.bench.phases import meada_ascent, meada_descent, published_descent, space
-from meada.bench.subjects import SUBJECTS, at_size, with_method
-from meada.bench.suite import CASES
 from meada.networks.normalise import Normalise
 from meada.pool import Pool
 

@@ -3,9 +3,9 @@
 from collections import OrderedDict
 
 import pytest
+from benchmarks.subjects import Subject
 from torch import nn
 
-from meada.bench.subjects import Subject
 from meada.networks.normalise import Normalise
 from meada.runs.recipe import resolve
 

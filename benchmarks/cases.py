@@ -1,9 +1,9 @@
 """The cases that have one network each, on all their sides in turn."""
 
-from meada.bench import peak
-from meada.bench.alike import agreement
-from meada.bench.measure import Result, Spread, Tell, interleave, scaled, speedup, work
-from meada.bench.phases import (
+from benchmarks import peak
+from benchmarks.alike import agreement
+from benchmarks.measure import Result, Spread, Tell, interleave, scaled, speedup, work
+from benchmarks.phases import (
     meada_ascent,
     meada_descent,
     meada_scores,
@@ -12,7 +12,7 @@ from meada.bench.phases import (
     published_scores,
     space,
 )
-from meada.bench.subjects import Subject, at_size, with_method
+from benchmarks.subjects import Subject, at_size, with_method
 from meada.pool import as_float
 
 BLOCKS = (16, 32, 64, 128, 256, 512)

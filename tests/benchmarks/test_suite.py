@@ -3,12 +3,12 @@
 import inspect
 
 import pytest
+from benchmarks import suite
+from benchmarks.floors import fallen, load_floors
+from benchmarks.measure import Result, Spread
+from benchmarks.subjects import SUBJECTS
+from benchmarks.suite import CASES, Case, choose, run_suite
 
-from meada.bench import suite
-from meada.bench.floors import fallen, load_floors
-from meada.bench.measure import Result, Spread
-from meada.bench.subjects import SUBJECTS
-from meada.bench.suite import CASES, Case, choose, run_suite
 from meada.errors import MeadaError
 
 

@@ -11,11 +11,11 @@ from tempfile import TemporaryDirectory
 
 import torch
 
+from benchmarks import published
+from benchmarks.measure import Side, Work, work
+from benchmarks.pictures import Pictures
+from benchmarks.subjects import Subject
 from meada.algorithm import begin
-from meada.bench import published
-from meada.bench.measure import Side, Work, work
-from meada.bench.pictures import Pictures
-from meada.bench.subjects import Subject
 from meada.evaluation import evaluate
 from meada.methods.method import Context
 from meada.minimise import minimise

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 import torch
 
-from meada.algorithm import begin
-from meada.bench.measure import Result, Side, Spread, Tell, interleave, speedup, work
-from meada.bench.phases import (
+from benchmarks.measure import Result, Side, Spread, Tell, interleave, speedup, work
+from benchmarks.phases import (
     SEED,
     Space,
     meada_ascent,
@@ -22,7 +21,8 @@ from meada.bench.phases import (
     published_scores,
     space,
 )
-from meada.bench.subjects import Subject
+from benchmarks.subjects import Subject
+from meada.algorithm import begin
 from meada.datasets import Samples, Task
 from meada.evaluation.candidates import Candidates
 from meada.evaluation.rounds import SAMPLE, diagnose

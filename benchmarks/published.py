@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, mse_loss
 from torch.optim import SGD, Adam, Optimizer
 
-from meada.bench.pictures import Pictures, keep
-from meada.bench.published_networks import Network
+from benchmarks.pictures import Pictures, keep
+from benchmarks.published_networks import Network
 from meada.methods.parts.descent import Descent
 from meada.types import Images, Labels, Logits, Scalar
 

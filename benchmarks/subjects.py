@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from meada.bench.published import Ascent
-from meada.bench.published_networks import Network
+from benchmarks.published import Ascent
+from benchmarks.published_networks import Network
 from meada.methods import Method
 from meada.pool import Pool, as_float
 from meada.runs.recipe import Recipe, load_recipe, method_of
