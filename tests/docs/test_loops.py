@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-PAGE = (Path(__file__).parents[1] / "docs" / "loops.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "loops.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.S)
 
 

@@ -35,7 +35,7 @@ def root(tmp_path: Path) -> Path:
 def test_a_composed_recipe_runs_and_its_record_says_what_was_done(root, tmp_path):
     changes = [
         f"data.root={root}", "data.train=20", "data.validation=8", "data.test=4",
-        f"network.name={Path(__file__).parent / 'tests_tiny.py'}:tiny",
+        f"network.name={Path(__file__).parents[1] / 'tests_tiny.py'}:tiny",
         "plan.batch_size=8", "plan.rounds=1", "plan.min_steps=1", "plan.total_steps=2",
         "method.steps=2", "evaluation.every=4", "evaluation.subset=5", "evaluation.crafted=4",
     ]  # fmt: skip

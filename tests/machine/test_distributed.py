@@ -26,7 +26,7 @@ from meada.runs.recipe import load_recipe
 from meada.runs.run import run
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-PROGRAM = Path(__file__).with_name("tests_distributed.py")
+PROGRAM = Path(__file__).parents[1] / "tests_distributed.py"
 write_recipe = partial(tests_tiny.write_recipe, net="plain", batch_size=14, keep=True)
 SLOW = "steps = 80\nstep_size = 1.0\nblock = 3"  # a maximisation phase long enough to be hit
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 ROWS = [
     line.strip("|").split("|")
     for line in (ROOT / "docs" / "paper-map.md").read_text().splitlines()
