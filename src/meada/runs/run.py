@@ -86,6 +86,8 @@ def _fresh(recipe: Recipe, classes: int, *, file: bool) -> tuple[nn.Module, dict
     """The network, and what of it the file of weights gave: nothing, where none is named."""
     table = dict(recipe.network)
     name, partial = table.pop("weights", ""), bool(table.pop("partial", False))
+    if not file:  # a run's own weights follow: a package of pretrained ones need not be installed
+        table.pop("pretrained", None)
     with torch.random.fork_rng():
         torch.manual_seed(key(recipe.seed, "initial weights"))
         net: nn.Module = make("network", table, num_classes=classes)

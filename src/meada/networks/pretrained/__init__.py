@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from safetensors.torch import load_file
@@ -25,6 +25,13 @@ class LoadReport:
     unused: tuple[str, ...]  # in the file and not in the network, or there in another shape
 
 
+@runtime_checkable
+class Translating(Protocol):
+    """A network that also reads weights under other names than its own."""
+
+    def translate(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]: ...
+
+
 def load_weights(net: nn.Module, path: str | Path, *, partial: bool = False) -> LoadReport:
     """Copy the tensors of a state dict on disk into ``net``, which keeps its dtype and device.
 
@@ -35,6 +42,8 @@ def load_weights(net: nn.Module, path: str | Path, *, partial: bool = False) -> 
     """
     path = Path(path)
     state = read_state(path)
+    if isinstance(net, Translating):
+        state = net.translate(state)
     wanted = {name: value for name, value in net.state_dict().items() if isinstance(value, Tensor)}
     shapes = {name: tuple(value.shape) for name, value in wanted.items()}
     fits = {name: value for name, value in state.items() if shapes.get(name) == tuple(value.shape)}
