@@ -79,7 +79,7 @@ class EfficientNetLite(nn.Module):
 
     def translate(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Weights under this network's names, from those of ``efficientnet_lite_pytorch`` too."""
-        places = [f"blocks.{s}.{b}" for s, stage in enumerate(self.blocks) for b in range(len(stage))]
+        places = [name for name, m in self.named_modules() if isinstance(m, DepthwiseSeparable | InvertedResidual)]
         return {_native(name, places): value for name, value in state.items()}
 
     def forward(self, x: Images) -> Logits:
@@ -209,4 +209,4 @@ def _made(name: str, width: float, depth: float, num_classes: int, pretrained: b
     if pretrained:
         load_packaged(net, name)
     # Depthwise and 1x1 convolutions are faster in this layout on a CPU (benchmarks/lite0.json).
-    return net.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+    return net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
