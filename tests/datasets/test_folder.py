@@ -8,7 +8,8 @@ import pytest
 import torch
 from PIL import Image
 
-from meada.datasets.folder import folder, split
+from meada.datasets.folder import folder
+from meada.datasets.pictures.split import split
 from meada.datasets.pictures.survey import survey
 from meada.errors import MeadaError
 
@@ -110,7 +111,7 @@ def test_tests_go_by_their_folders_and_know_the_same_classes(classes, tmp_path):
 
 
 def test_a_test_that_was_learnt_from_is_refused(classes, tmp_path):
-    with pytest.raises(MeadaError, match="shares 15 pictures with the data"):
+    with pytest.raises(MeadaError, match="must hold none of the pictures to train on, got 15"):
         folder(path=str(classes), tests=[str(classes)], side=4)
 
 
@@ -155,13 +156,14 @@ def test_what_is_no_data_set_is_refused(tmp_path, made, sentence):
 
 
 def test_pixels_are_those_of_the_lenient_decoder(tmp_path):
-    deep = np.full((8, 8), 0x80FF, np.uint16)
-    for name in ("a", "b"):
+    for k, name in enumerate(("a", "b")):
         for i in range(2):
             (tmp_path / "deep" / name).mkdir(parents=True, exist_ok=True)
+            deep = np.full((8, 8), 0x80FF + 0x1000 * k + 0x100 * i, np.uint16)
             Image.fromarray(deep).save(tmp_path / "deep" / name / f"{i}.png")
     task = folder(path=str(tmp_path / "deep"), side=4)
-    assert (task.train.images == 0x80).all()  # the upper 8 of 16 bits
+    both = torch.cat([task.train.images, task.validation.images])
+    assert levels(both) == [0x80, 0x81, 0x90, 0x91]  # the upper 8 of 16 bits
 
 
 def _pair(samples):

@@ -56,7 +56,7 @@ def trapped(photos: Path, rng: np.random.Generator) -> Path:
     Image.fromarray(grey).save(photos / "green" / "grey.png")
     ink = Image.fromarray(rng.integers(0, 256, (30, 30, 4), np.uint8), "CMYK")
     ink.save(photos / "blue" / "cmyk.jpg")
-    Image.fromarray(grey.astype(np.uint16) * 257).save(photos / "blue" / "deep.png")
+    Image.fromarray((255 - grey).astype(np.uint16) * 257).save(photos / "blue" / "deep.png")
     turned = Image.new("RGB", (30, 60), "blue")
     turned.paste("white", (0, 0, 30, 30))
     exif = Image.Exif()

@@ -2,14 +2,16 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import torch
 
 from meada.datasets.domains import say, spread
 from meada.datasets.pictures.image_cache import Listing, Tell, load_images
-from meada.datasets.pictures.survey import FEWEST, Picture, Survey, summary, survey
-from meada.datasets.pictures.tree import share
+from meada.datasets.pictures.listing import Picture, list_pictures
+from meada.datasets.pictures.split import alike, split, warnings
+from meada.datasets.pictures.survey import FEWEST, Survey, summary, survey
 from meada.datasets.task import Samples, Task
 from meada.errors import MeadaError
 
@@ -23,6 +25,7 @@ def folder(
     test: int | None = None,
     held_out: float = 0.2,
     seed: int = 0,
+    group: str = "",
     cache: str | Path | None = None,
     tell: Tell | None = None,
 ) -> Task:
@@ -39,16 +42,20 @@ def folder(
         test: test on at most so many pictures of each test, spread over its classes.
         held_out: share of each class of each domain that is kept from training.
         seed: of that draw.
+        group: what must not be divided between training and held-out pictures, such as the object or
+            the patient that they show: a column of the CSV file, or a regular expression on the path
+            whose first group names it. Copies, pixel by pixel, are never divided.
         cache: where decoded pictures are kept, as for ``domains``.
         tell: hears of pictures decoded, and of how many.
     """
     _check(side, train, test, held_out, seed)
-    own = survey(Path(path), cache=cache, tell=tell)
+    own = survey(Path(path), group=group, cache=cache, tell=tell)
     if len(own.classes) < FEWEST:
         raise MeadaError(f"{path} has one class, '{own.classes[0]}': two are needed at least")
-    fit, kept = split(own, held_out=held_out, seed=seed)
-    fit = spread(fit, train)
-    met = {name: (one, spread(part, test)) for name, (one, part) in targets(tests, own, cache=cache, tell=tell).items()}
+    whole, kept = split(own, held_out=held_out, seed=seed)
+    fit = spread(whole, train)
+    found = targets(tests, own, group=group, cache=cache, tell=tell)
+    met = {name: (one, spread(part, test)) for name, (one, part) in found.items()}
     parts = {f"train {train or 'all'}": (own, fit), "held out": (own, kept)}
     parts |= {f"test {name} {test or 'all'}": part for name, part in met.items()}
     samples = _load(parts, own, side, cache, tell)
@@ -58,44 +65,28 @@ def folder(
         validation=samples[1],
         targets=dict(zip(met, samples[2:], strict=True)),
         sources=own.domains,
-        provenance=_provenance(own, fit, kept, met, side),
+        provenance=_provenance(own, fit, kept, met, side) | _warnings(own, whole, kept, met),
     )
-
-
-def split(own: Survey, *, held_out: float, seed: int) -> tuple[list[Picture], list[Picture]]:
-    """To learn from and to hold out: each class of each domain in the same proportion."""
-    groups: dict[tuple[str, str], dict[str, Picture]] = {}
-    for picture in own.pictures:
-        groups.setdefault((picture.domain, picture.label), {})[picture.file] = picture
-    parts: list[list[Picture]] = []
-    for part in ("train", "crossval"):
-        parts.append([
-            of_one[name]
-            for (domain, label), of_one in groups.items()
-            for name in share(list(of_one), part, held_out, f"{seed} {domain} {label}")
-        ])  # fmt: skip
-    if not parts[1]:
-        raise MeadaError(f"{own.root} has one picture of each class: none can be held out")
-    return parts[0], parts[1]
 
 
 def targets(
     tests: Sequence[str],
     own: Survey,
     *,
+    group: str = "",
     cache: str | Path | None = None,
     tell: Tell | None = None,
 ) -> dict[str, tuple[Survey, list[Picture]]]:
     """Each test folder by its name; one that holds domains is as many tests."""
     found: dict[str, tuple[Survey, list[Picture]]] = {}
-    classes, learnt = own.classes, {(own.root / p.file).resolve() for p in own.pictures}
+    classes, learnt = own.classes, {look.content: file for file, look in own.looks.items()}
     for test in tests:
-        one = survey(Path(test), cache=cache, tell=tell)
-        both = [p.file for p in one.pictures if (one.root / p.file).resolve() in learnt]
+        one = survey(Path(test), group=_group_of(Path(test), group), cache=cache, tell=tell)
+        both = [file for file, look in one.looks.items() if look.content in learnt]
         if both:
             raise MeadaError(
-                f"test '{test}' shares {len(both):,} pictures with the data to learn from, such as "
-                f"{both[0]}: a test holds none of them"
+                f"test '{test}' must hold none of the pictures to train on, got {len(both):,} of the same pixels, "
+                f"such as {both[0]}, a copy of {own.root / learnt[one.looks[both[0]].content]}"
             )
         for domain in one.domains:
             known = [p for p in one.pictures if p.domain == domain and p.label in classes]
@@ -117,6 +108,14 @@ def read_pictures(path: Path, classes: Sequence[str], side: int, cache: str | Pa
     (images,) = load_images([listing], side, folder=cache, tell=say, lenient=True)
     labels = torch.tensor([list(classes).index(p.label) for p in known], dtype=torch.int64)
     return Samples(images, labels)
+
+
+def _group_of(test: Path, group: str) -> str:
+    """A test may lack the groups of the data: then it has none."""
+    with suppress(MeadaError):
+        list_pictures(test, group)
+        return group
+    return ""
 
 
 def _free(name: str, path: Path, taken: Collection[str]) -> str:
@@ -166,6 +165,18 @@ def _provenance(
     notes = [summary(left)] if left else []
     notes += [*own.remarks, *(f"class '{name}' of a test folder is unknown" for name in unknown)]
     return said | ({"left out": "; ".join(notes)} if notes else {})
+
+
+def _warnings(
+    own: Survey, fit: Sequence[Picture], kept: Sequence[Picture], met: Mapping[str, tuple[Survey, list[Picture]]]
+) -> dict[str, str]:
+    notes = [*warnings(own, fit, kept)]
+    groups = {p.group for p in own.pictures} - {""}
+    for name, (one, part) in met.items():
+        notes += alike(f"test '{name}'", one, part, own, [*fit, *kept])
+        if shared := sorted(groups & {p.group for p in part}):
+            notes.append(f"test '{name}' has {len(shared):,} groups of the data, such as '{shared[0]}'")
+    return {"warnings": "; ".join(notes)} if notes else {}
 
 
 def _check(side: int, train: int | None, test: int | None, held_out: float, seed: int) -> None:

@@ -108,6 +108,8 @@ def prepare(asked: Asked, path: Path, *, say: Say, tell: Callable[[int, int], No
         f"{len(own.classes)} classes; {sum(map(len, task.targets.values())):,} in "
         f"{len(task.targets)} tests"
     )
+    if warned := task.provenance.get("warnings"):
+        say(f"warning: {warned}")
     net: nn.Module = build_network(recipe, len(task.classes)).to(choose(recipe.device))
     costs = measure(recipe, task.train, deepcopy(net))
     costs = replace(costs, corrupt=corrupting(task.validation.images))

@@ -23,18 +23,29 @@ ADVICE = "save it as 8-bit RGB"
 
 
 def decode(path: Path, side: int, *, lenient: bool = False) -> NDArray[np.uint8]:
-    """(3, side, side) by Pillow's bilinear filter; the aspect ratio is not kept.
+    """(3, side, side) by Pillow's bilinear filter; the aspect ratio is not kept; see :func:`upright`."""
+    with _explained(path):
+        small = upright(path, lenient=lenient).resize((side, side), Image.Resampling.BILINEAR)
+    return np.ascontiguousarray(np.asarray(small).transpose(2, 0, 1))
 
-    A photograph is turned as its EXIF tag says; transparency is laid over white. ``lenient`` takes
-    CMYK and more than 8 bits a channel too, see :func:`eight_bits`.
+
+def upright(path: Path, *, lenient: bool = False) -> Image.Image:
+    """The whole picture in 8-bit RGB, turned as its EXIF tag says, transparency laid over white.
+
+    ``lenient`` takes CMYK and more than 8 bits per channel too, see :func:`eight_bits`.
     """
+    with _explained(path), Image.open(path) as image:
+        if not lenient:
+            refuse(image)
+        turned = ImageOps.exif_transpose(image)
+        return flat(eight_bits(turned) if lenient else turned)
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn whatever Pillow raises into one sentence about the file."""
     try:
-        with Image.open(path) as image:
-            if not lenient:
-                refuse(image)
-            upright = ImageOps.exif_transpose(image)
-            plain = eight_bits(upright) if lenient else upright
-            small = flat(plain).resize((side, side), Image.Resampling.BILINEAR)
+        yield
     except MeadaError:
         raise
     except Image.DecompressionBombError:
@@ -45,7 +56,6 @@ def decode(path: Path, side: int, *, lenient: bool = False) -> NDArray[np.uint8]
     except (OSError, ValueError, SyntaxError, EOFError) as error:
         what = " ".join(str(error).replace(str(path), "the file").split()) or type(error).__name__
         raise MeadaError(f"is no picture that can be read ({what})") from None
-    return np.ascontiguousarray(np.asarray(small).transpose(2, 0, 1))
 
 
 @contextmanager

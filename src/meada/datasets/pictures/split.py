@@ -1,0 +1,119 @@
+"""Hold out a part of the pictures: each class of each domain in proportion, copies and groups never divided."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from meada.datasets.pictures.duplicates import near, together
+from meada.datasets.pictures.listing import Picture
+from meada.datasets.pictures.survey import Survey
+from meada.datasets.pictures.tree import share
+from meada.errors import MeadaError
+from meada.streams import stream
+
+Cell = tuple[str, str]  # domain and class
+Unit = list[Picture]  # pictures that stay on one side
+
+
+def split(own: Survey, *, held_out: float, seed: int) -> tuple[list[Picture], list[Picture]]:
+    """Pictures to train on and pictures to hold out; neither copies nor groups are on both sides."""
+    found = units(own)
+    if len(found) < 2:
+        why = "copies of one picture" if len({one.content for one in own.looks.values()}) == 1 else "of one group"
+        raise MeadaError(f"{own.root} must hold pictures that differ, got {len(own.pictures):,} {why}")
+    alone = all(len(unit) == 1 for unit in found)
+    kept = _one_by_one(own, held_out, seed) if alone else _whole_units(found, held_out, seed)
+    if not kept:
+        raise MeadaError(f"{own.root} has one picture of each class: none can be held out")
+    ordered = _by_cell(own.pictures)
+    return [p for p in ordered if p.file not in kept], [p for p in ordered if p.file in kept]
+
+
+def units(own: Survey) -> list[Unit]:
+    """Pictures that share pixels or a group, directly or through others."""
+    files = [p.file for p in own.pictures]
+    linked = together(files, (own.looks[file].content for file in files))
+    linked += together(files, (f"group {p.group}" if p.group else f"alone {p.file}" for p in own.pictures))
+    root = {file: file for file in files}
+
+    def find(file: str) -> str:
+        while root[file] != file:
+            root[file] = file = root[root[file]]
+        return file
+
+    for first, *others in linked:
+        for other in others:
+            root[find(other)] = find(first)
+    picture = {p.file: p for p in own.pictures}
+    return [[picture[file] for file in unit] for unit in together(files, map(find, files))]
+
+
+def _by_cell(pictures: Sequence[Picture]) -> list[Picture]:
+    """Cell by cell, in the order in which cells are first met."""
+    cells: dict[Cell, dict[str, Picture]] = {}
+    for p in pictures:
+        cells.setdefault((p.domain, p.label), {})[p.file] = p
+    return [p for cell in cells.values() for p in cell.values()]
+
+
+def _one_by_one(own: Survey, held_out: float, seed: int) -> set[str]:
+    """A draw of each cell by itself."""
+    cells: dict[Cell, list[str]] = {}
+    for p in _by_cell(own.pictures):
+        cells.setdefault((p.domain, p.label), []).append(p.file)
+    drawn = (share(files, "crossval", held_out, f"{seed} {cell[0]} {cell[1]}") for cell, files in cells.items())
+    return {file for files in drawn for file in files}
+
+
+def _whole_units(found: Sequence[Unit], held_out: float, seed: int) -> set[str]:
+    """Units in random order, each held out if more than half of it is still wanted by its cells.
+
+    Every cell keeps a picture to train on. A cell that got nothing then gives its smallest unit.
+    """
+    order = torch.randperm(len(found), generator=stream("split units", str(seed))).tolist()
+    inside = [Counter((p.domain, p.label) for p in unit) for unit in found]
+    left = sum(inside, Counter[Cell]())
+    wanted = {cell: max(round(held_out * n), 1) if n > 1 else 0 for cell, n in left.items()}
+    kept = set[int]()
+
+    def spare(unit: int) -> bool:
+        return unit not in kept and all(left[cell] > n for cell, n in inside[unit].items())
+
+    def keep(unit: int) -> None:
+        kept.add(unit)
+        for cell, n in inside[unit].items():
+            left[cell] -= n
+            wanted[cell] -= n
+
+    for unit in order:
+        useful = sum(min(n, max(wanted[cell], 0)) for cell, n in inside[unit].items())
+        if 2 * useful > len(found[unit]) and spare(unit):
+            keep(unit)
+    total = sum(inside, Counter[Cell]())
+    for cell in total:
+        if left[cell] == total[cell] and (free := [u for u in order if cell in inside[u] and spare(u)]):
+            keep(min(free, key=lambda u: len(found[u])))
+    return {p.file for unit in kept for p in found[unit]}
+
+
+def warnings(own: Survey, fit: Sequence[Picture], kept: Sequence[Picture]) -> Iterator[str]:
+    """What makes the held-out score look better or worse than it is."""
+    missing = sorted(set(own.classes) - {p.label for p in kept})
+    if missing:
+        yield f"{len(missing)} classes have no held-out picture, such as '{missing[0]}'"
+    yield from alike("held-out", own, kept, own, fit)
+
+
+def alike(name: str, survey: Survey, these: Sequence[Picture], own: Survey, fit: Sequence[Picture]) -> Iterator[str]:
+    """Warns of pictures that look like one of their own class that is trained on."""
+    found = list[tuple[Picture, Picture]]()
+    for label in own.classes:
+        mine, others = ([p for p in part if p.label == label] for part in (these, fit))
+        hashes = [survey.looks[p.file].coarse for p in mine], [own.looks[p.file].coarse for p in others]
+        found += [(mine[i], others[j]) for i, j in near(*hashes)]
+    if found:
+        yield (
+            f"{len(found):,} of {len(these):,} {name} pictures look nearly the same as one to train on, such as "
+            f"{found[0][0].file} and {found[0][1].file}: if they show one object, name it with group"
+        )
