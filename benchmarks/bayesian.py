@@ -32,7 +32,7 @@ from meada.methods import METHODS
 from meada.methods.method import Context
 from meada.methods.parts.descent import Descent
 from meada.networks.lenet import lenet
-from meada.networks.posterior import drawing
+from meada.networks.posterior import Posterior, drawing
 from meada.pool import Pool, as_float
 from meada.types import Batch
 
@@ -85,7 +85,7 @@ def stepper(kind: str) -> Any:
 
 def climber(kind: str, T: int) -> Any:
     net, x, y = network(kind), torch.rand(128, 3, 32, 32), torch.randint(10, (128,))
-    settings: dict[str, Any] = {**PAPER, "steps": 3, "posterior_draws": T}
+    settings: dict[str, Any] = {**PAPER, "steps": 3, "posterior": Posterior(samples=T)}
     return lambda: perturb(net, x, y, **settings)
 
 
@@ -158,8 +158,8 @@ def ascents(net: nn.Module, x0: Tensor, y: Tensor) -> list[dict[str, Any]]:
              for d in ("shared", "renewed")), (5, "shared", "of_mean")]  # fmt: skip
     for T, renewal, uncertainty in kinds:
         began = time.perf_counter()
-        options: dict[str, Any] = {"draws": renewal, "uncertainty": uncertainty}
-        x = perturb(net, x0, y, posterior_draws=T, **PAPER, **options)  # type: ignore[arg-type]
+        posterior = Posterior(samples=T, draws=renewal, uncertainty=uncertainty)  # type: ignore[arg-type]
+        x = perturb(net, x0, y, posterior=posterior, **PAPER)  # type: ignore[arg-type]
         seconds = time.perf_counter() - began
         reference = x if reference is None else reference
         off = (x - reference).flatten(1).norm(dim=1) / (reference - x0).flatten(1).norm(dim=1)

@@ -12,6 +12,7 @@ import meada
 from meada.entropy import softmax_entropy
 from meada.errors import MeadaError, NonFiniteError
 from meada.maximise import of_unit_size, perturb
+from meada.networks.posterior import Posterior
 
 PAPER = {"beta": 0.7, "gamma": 1.3, "step_size": 1e-3}
 
@@ -154,10 +155,10 @@ def test_the_ascent_runs_in_eval_mode(batch):
 def test_stochastic_layers_stay_so_by_name(batch):
     net = Residual().eval()
     plain = perturb(net, *batch, **PAPER, steps=2)
-    noisy = perturb(net, *batch, **PAPER, steps=2, stochastic=["drop"])
+    noisy = perturb(net, *batch, **PAPER, steps=2, posterior=Posterior(stochastic=["drop"]))
     assert not torch.equal(plain, noisy) and not net.drop.training
     with pytest.raises(MeadaError, match="did you mean 'drop'"):
-        perturb(net, *batch, **PAPER, steps=2, stochastic=["dropp"])
+        perturb(net, *batch, **PAPER, steps=2, posterior=Posterior(stochastic=["dropp"]))
 
 
 def test_no_gradient_of_a_weight_is_computed(batch):
@@ -246,12 +247,12 @@ def test_a_number_that_is_none_is_an_error_with_its_place(linear_net, batch):
 def test_bad_input_is_named(linear_net, batch):
     x, y = batch
     with pytest.raises(MeadaError, match="divide by 255"):
-        perturb(linear_net, (x * 255).to(torch.uint8), y, **PAPER, steps=1)
-    with pytest.raises(MeadaError, match="6 images but 5 labels"):
+        perturb(linear_net, x * 255, y, **PAPER, steps=1)
+    with pytest.raises(MeadaError, match="one label per image, got 6 images and 5 labels"):
         perturb(linear_net, x, y[:5], **PAPER, steps=1)
-    with pytest.raises(MeadaError, match="labels from .* to 9"):
+    with pytest.raises(MeadaError, match="labels must be in 0..4.* got 9 to 9"):
         perturb(linear_net, x, torch.full_like(y, 9), **PAPER, steps=1)
-    with pytest.raises(MeadaError, match=r"\(N, C, H, W\) is needed"):
+    with pytest.raises(MeadaError, match=r"shape \(N, C, H, W\), got \(3, 4, 4\)"):
         perturb(linear_net, x[0], y[:3], **PAPER, steps=1)
 
 

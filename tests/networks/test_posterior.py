@@ -8,7 +8,7 @@ from torch.testing import assert_close
 from meada.errors import MeadaError
 from meada.maximise import perturb
 from meada.networks import to_bayesian
-from meada.networks.posterior import drawing
+from meada.networks.posterior import Posterior, drawing
 
 X = torch.rand(6, 3, 4, 4, generator=torch.Generator().manual_seed(0))
 
@@ -107,12 +107,11 @@ def test_other_random_layers_repeat_themselves(x):
 @pytest.mark.parametrize("draws", ["shared", "renewed"])
 def test_a_sample_moves_alike_in_any_batch(x, pieces, draws):
     y, settings = torch.arange(6) % 5, {
-        "beta": 10.0, "gamma": 1.0, "step_size": 0.1, "steps": 4, "posterior_draws": 3,
-        "draws": draws,
+        "beta": 10.0, "gamma": 1.0, "step_size": 0.1, "steps": 4,
     }  # fmt: skip
     nets = {"2": dropping(nn.Dropout(0.5)), "": to_bayesian(dropping(nn.Tanh()), rho=-2.0)}
     for name, net in nets.items():
-        settings["stochastic"] = [name] if name else []
+        settings["posterior"] = Posterior(samples=3, draws=draws, stochastic=[name] if name else [])
         whole = perturb(net, x, y, **settings)
         parts = zip(x.split(pieces), y.split(pieces), strict=True)
         apart = torch.cat([perturb(net, *part, **settings) for part in parts])

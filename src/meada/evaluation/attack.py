@@ -13,9 +13,11 @@ from torch.nn.functional import cross_entropy
 from meada.datasets.task import Samples
 from meada.evaluation.candidates import fixed_subset
 from meada.evaluation.score import predict, refuse_non_finite
+from meada.maximise import ascend
 from meada.networks.embedding import bare
 from meada.networks.freezing import at_rest
 from meada.pool import as_float
+from meada.spaces.pixels import ball
 from meada.streams import stream
 from meada.types import Images, Labels
 
@@ -36,13 +38,17 @@ def pgd(
     """From a random start, ``steps`` steps up the slope's sign, kept in the ball and in [0, 1]."""
     start = 2 * torch.rand(x0.shape, dtype=x0.dtype, generator=generator).to(x0.device) - 1
     x = (x0 + radius * start).clamp(0, 1)
+    score = lambda x, step: cross_entropy(net(x), y, reduction="none")
     with at_rest(bare(net)):
-        for _ in range(steps):
-            x = x.detach().requires_grad_()
-            (slope,) = torch.autograd.grad(cross_entropy(net(x), y, reduction="sum"), x)
-            moved = x.detach() + REACH * radius / steps * slope.sign()
-            x = moved.clamp(x0 - radius, x0 + radius).clamp(0, 1)
-    return x.detach()
+        return ascend(
+            score,
+            ball(x0, radius),
+            x0,
+            {"image": x},
+            steps=steps,
+            step_size=REACH * radius / steps,
+            direction=torch.sign,
+        )
 
 
 def under_attack(

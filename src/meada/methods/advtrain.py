@@ -10,9 +10,11 @@ from torch.nn.functional import cross_entropy
 
 from meada.errors import MeadaError
 from meada.images.random_ops import uniform, whole
+from meada.maximise import ascend
 from meada.methods.method import Context, Method, risk
 from meada.networks.embedding import bare
 from meada.networks.freezing import at_rest
+from meada.spaces.pixels import ball
 from meada.types import Batch, Images, Labels, Scalar
 
 Radii = Float[Tensor, "B 1 1 1"]
@@ -45,11 +47,8 @@ def moved_risk(net: nn.Module, batch: Batch, context: Context, *, radius: float,
 
 def approach(net: nn.Module, x0: Images, wrong: Labels, epsilon: Radii, start: Images, steps: int) -> Images:
     """Steps of epsilon / sqrt(steps) that lower the loss of ``wrong``, in the ball and [0, 1]."""
-    x = (x0 + start).clamp(0, 1)
-    for _ in range(steps):
-        x = x.detach().requires_grad_()
-        loss = cross_entropy(net(x), wrong, reduction="sum")
-        (slope,) = torch.autograd.grad(loss, x)
-        moved = x.detach() - epsilon / math.sqrt(steps) * slope.sign()
-        x = moved.clamp(x0 - epsilon, x0 + epsilon).clamp(0, 1)
-    return x.detach()
+    score = lambda x, step: -cross_entropy(net(x), wrong, reduction="none")
+    return ascend(
+        score, ball(x0, epsilon), x0, {"image": (x0 + start).clamp(0, 1)},
+        steps=steps, step_size=epsilon / math.sqrt(steps), direction=torch.sign,
+    )  # fmt: skip

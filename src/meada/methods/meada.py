@@ -7,9 +7,10 @@ from torch import nn
 
 from meada.entropy import Uncertainty
 from meada.errors import MeadaError, NonFiniteError
-from meada.maximise import Renewal, perturb
+from meada.maximise import perturb
 from meada.methods.method import Context, Method
 from meada.methods.parts.growing import GROWTH, PARENTS, Rule, append_in_blocks
+from meada.networks.posterior import Posterior, Renewal
 from meada.pool import Pool
 from meada.streams import key
 from meada.types import Images, Labels
@@ -67,8 +68,10 @@ def meada(
         )
         return partial(
             perturb, beta=beta, gamma=weight, step_size=eta, steps=steps, unit=units == "pixels",
-            embedding=context.embedding, stochastic=stochastic, posterior_draws=posterior_draws,
-            draws=draws, uncertainty=uncertainty, seed=key(context.seed, "ascent", context.round),
+            embedding=context.embedding, posterior=Posterior(
+                samples=posterior_draws, stochastic=stochastic, draws=draws, uncertainty=uncertainty,
+                seed=key(context.seed, "ascent", context.round),
+            ),
         )  # fmt: skip
 
     return Method(

@@ -12,13 +12,13 @@ from torch.nn.functional import cross_entropy
 
 from meada.entropy import Uncertainty
 from meada.errors import MeadaError
-from meada.maximise import Renewal
 from meada.methods.meada import meada
 from meada.methods.method import Context, Method
 from meada.methods.parts.growing import Rule
 from meada.networks.bayesian import Prediction, divergence, to_bayesian
 from meada.networks.bayesian.prior import ScaleMixture
 from meada.networks.bayesian.weight_sample import Draw, holding
+from meada.networks.posterior import Renewal
 from meada.types import Batch, Scalar
 from meada.units import Units
 

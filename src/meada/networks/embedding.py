@@ -44,7 +44,7 @@ def watching(net: nn.Module, embedding: str | None = None) -> Iterator[Forward]:
 
     def forward(x: Images) -> tuple[Logits, Embedding]:
         seen.clear()
-        logits = _logits(net(x), len(x))
+        logits = logits_of(net(x), len(x))
         return logits, _flat(seen, len(x), embedding)
 
     try:
@@ -64,7 +64,7 @@ def check_fits(net: nn.Module, x: Images, labels: Tensor) -> None:
     """Refuse images and labels that the network cannot take, before any work is done."""
     try:
         with at_rest(net), torch.no_grad():
-            classes = _logits(net(x), len(x)).shape[1]
+            classes = logits_of(net(x), len(x)).shape[1]
     except MeadaError:
         raise
     except (RuntimeError, ValueError) as error:
@@ -99,7 +99,7 @@ def _named(net: nn.Module, embedding: str) -> nn.Module:
     return modules[embedding]
 
 
-def _logits(output: Any, n: int) -> Logits:
+def logits_of(output: Any, n: int) -> Logits:
     if not isinstance(output, Tensor) or output.ndim != 2 or len(output) != n:
         shape = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
         raise MeadaError(f"the network gave {shape} for {n} images: logits of shape ({n}, classes) are needed")

@@ -3,12 +3,15 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from meada.errors import MeadaError
+from meada.entropy import UNCERTAINTY, Uncertainty
+from meada.errors import MeadaError, nearest
 from meada.networks.bayesian.weight_sample import Draw, Random, holding
 from meada.networks.embedding import watching
 from meada.networks.freezing import at_rest
@@ -17,7 +20,36 @@ from meada.types import Images
 
 Drawn = tuple[Float[Tensor, "S B K"], Float[Tensor, "S B D"]]  # logits and z of each draw
 Passes = Callable[[Images, int], Drawn]
+Renewal = Literal["shared", "renewed"]
 Dropout = nn.Dropout | nn.Dropout1d | nn.Dropout2d | nn.Dropout3d  # the last three by channels
+
+
+@dataclass(frozen=True, kw_only=True)
+class Posterior:
+    """How to sample a network that is random: Bayesian, or with MC-dropout.
+
+    Args:
+        samples: posterior samples, T of the supplement; a network without randomness is its own only sample.
+        stochastic: submodules that stay random, such as MC-dropout; all others are in eval mode.
+        draws: one set of samples for the whole ascent, or a new one at each step.
+        uncertainty: h is the ``expected`` entropy over the samples (the supplement's), or the entropy
+            ``of_mean``, of the mean prediction.
+        seed: of the samples.
+    """
+
+    samples: int = 5
+    stochastic: Collection[str] = ()
+    draws: Renewal = "shared"
+    uncertainty: Uncertainty = "expected"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise MeadaError(f"posterior samples must be 1 or more, got {self.samples}")
+        if self.draws not in ("shared", "renewed"):
+            raise MeadaError(f"draws must be 'shared' or 'renewed', got '{self.draws}'")
+        if self.uncertainty not in UNCERTAINTY:
+            raise MeadaError(f"unknown uncertainty '{self.uncertainty}': {nearest(self.uncertainty, UNCERTAINTY)}")
 
 
 @contextmanager

@@ -1,0 +1,62 @@
+"""One ordinary image operation at a random strength (as TrivialAugment: Mueller and Hutter, 2021)."""
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+from meada.images import tones, warps
+from meada.images.random_ops import as_levels, each_its_own
+from meada.spaces.space import Random, Shape, Space, Theta, positive
+from meada.types import Images
+
+Levels = Tensor  # (B, C, H, W), whole numbers from 0 to 255
+Operation = Callable[[Levels, Tensor], Levels]  # strength in [-1, 1], one per image
+
+
+def _shift(v: Levels, s: Tensor, axis: int) -> Levels:
+    move = warps.translate_x if axis == 3 else warps.translate_y
+    return move(v, s * v.shape[axis] / 3, smooth=True)
+
+
+OPERATIONS: dict[str, Operation] = {
+    "shear_x": lambda v, s: warps.shear_x(v, 0.5 * s, smooth=True),
+    "shear_y": lambda v, s: warps.shear_y(v, 0.5 * s, smooth=True),
+    "translate_x": lambda v, s: _shift(v, s, 3),
+    "translate_y": lambda v, s: _shift(v, s, 2),
+    "rotate": lambda v, s: warps.rotate(v, 30 * s, smooth=True),
+    "brightness": lambda v, s: tones.brightness(v, 1 + 0.9 * s),
+    "colour": lambda v, s: tones.colour(v, 1 + 0.9 * s),
+    "contrast": lambda v, s: tones.contrast(v, 1 + 0.9 * s),
+    "sharpness": lambda v, s: tones.sharpness(v, 1 + 0.9 * s),
+    "posterise": lambda v, s: tones.posterise(v, (8 - 6 * s.abs()).round()),
+    "solarise": lambda v, s: tones.solarise(v, 256 * (1 - s.abs())),
+    "autocontrast": lambda v, s: tones.autocontrast(v),
+    "equalise": lambda v, s: tones.equalise(v),
+}
+
+
+def operations(*, strength: float = 1.0) -> Space:
+    """One of thirteen operations, uniform; its strength is uniform with a random sign.
+
+    Rotation is at most 30 degrees and nothing is flipped, so that digits and text stay readable.
+    """
+    most = positive("strength", strength)
+
+    def draw(random: Random, shape: Shape) -> Theta:
+        return {
+            "operation": random.integers("operation", len(OPERATIONS)),
+            "strength": random.uniform("strength", low=-most, high=most).clamp(-1, 1),
+        }
+
+    def transform(x: Images, theta: Theta) -> Images:
+        levels = as_levels(x.detach().clamp(0, 1))
+        done = each_its_own(levels, theta["operation"], list(OPERATIONS.values()), theta["strength"].to(x))
+        return done.to(x) / 255
+
+    return Space(
+        draw=draw,
+        transform=transform,
+        families=frozenset({"tone", "colour", "geometry"}),
+        channels=(1, 3),
+        name="operations",
+    )

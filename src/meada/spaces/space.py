@@ -1,0 +1,150 @@
+"""What a space is: a family of image transformations with a prior over their parameters.
+
+A space draws parameters theta from its prior, one set per sample, and applies them. To add one, write a
+function that returns a :class:`Space`; ``wave.py`` is a short example. Random numbers come by name from
+:class:`Random` and depend only on (seed, step, candidate, sample index): never on the batch.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from meada.errors import MeadaError
+from meada.streams import Streams, sample_streams
+from meada.types import Families, Images
+
+Theta = dict[str, Any]  # tensors with one row per sample, and the parameters of inner spaces
+Shape = Sequence[int]  # of the batch: (B, C, H, W)
+
+
+@dataclass(frozen=True)
+class Random:
+    """Random numbers of a batch of views as tensors with one row per sample.
+
+    >>> random = view_random(seed=0, step=5, candidate=2, index=[7, 8])
+    >>> random.uniform("angle").shape, random.normal("kernel", 3, 3).shape
+    (torch.Size([2]), torch.Size([2, 3, 3]))
+    """
+
+    own: Streams  # keyed by seed, step, candidate and sample
+    common: Streams  # keyed by seed, step and candidate alone
+
+    def __len__(self) -> int:
+        return len(self.own)
+
+    def __getitem__(self, rows: Any) -> "Random":
+        rows = rows.numpy() if isinstance(rows, Tensor) else rows
+        return Random(self.own[rows], self.common[rows])
+
+    def named(self, name: str) -> "Random":
+        """Independent numbers, for a space inside a space."""
+        return Random(self.own.named(name), self.common.named(name))
+
+    def bank(self, name: str, size: int) -> "Random":
+        """Numbers that come from a bank of ``size`` sets per step and candidate; each sample uses one set."""
+        chosen = self.common.named(name).numbered(self.own.named(name).integers(size))
+        return Random(chosen, chosen)
+
+    def uniform(self, name: str, *shape: int, low: float = 0.0, high: float = 1.0) -> Tensor:
+        return torch.from_numpy(self.own.named(name).uniform(shape, low, high)).float()
+
+    def normal(self, name: str, *shape: int) -> Tensor:
+        return torch.from_numpy(self.own.named(name).normal(shape))
+
+    def integers(self, name: str, below: int) -> Tensor:
+        return torch.from_numpy(self.own.named(name).integers(below))
+
+    def gumbel(self, name: str) -> Any:
+        """Standard Gumbel numbers, as numpy: what turns an arg-max into a draw from a softmax."""
+        return -np.log(-np.log(self.own.named(name).uniform(()) + 2.0**-54))
+
+    def groups(self) -> Tensor:
+        """A number per sample; samples with the same number have the same random numbers."""
+        return torch.from_numpy(np.unique(self.own.start, return_inverse=True)[1])
+
+
+def view_random(seed: int, step: int, candidate: Any, index: Any) -> Random:
+    """The random numbers of views; ``candidate`` is one number or one per sample.
+
+    >>> a, b = view_random(0, 5, 2, [7]), view_random(0, 5, [1, 2], [7, 7])
+    >>> bool(a.normal("x", 4)[0].equal(b.normal("x", 4)[1]))
+    True
+    """
+    own = sample_streams(seed, "views", step, index)
+    common = sample_streams(seed, "views of a step", step, np.zeros(len(own), dtype=np.int64))
+    return Random(own.numbered(candidate), common.numbered(candidate))
+
+
+def unchanged(theta: Theta) -> Theta:
+    return theta
+
+
+@dataclass(frozen=True, kw_only=True)
+class Space:
+    """A family of transformations T_theta with a prior.
+
+    Args:
+        draw: ``draw(random, shape)`` gives theta from the prior, one set per sample; ``shape`` is the batch's.
+        transform: ``transform(x, theta)`` gives the transformed images, not yet clamped.
+        families: the kinds of image change it makes, so that validation can use the others.
+        smooth: whether the result can be differentiated in theta's float tensors.
+        project: puts theta back where it is allowed to be after a gradient step.
+        channels: the channel counts it works on; empty for any.
+    """
+
+    draw: Callable[[Random, Shape], Theta]
+    transform: Callable[[Images, Theta], Images]
+    families: Families
+    smooth: bool = False
+    project: Callable[[Theta], Theta] = unchanged
+    channels: tuple[int, ...] = ()
+    name: str = ""
+
+    def apply(self, x: Images, theta: Theta) -> Images:
+        """T_theta x, clamped to [0, 1]."""
+        return self.transform(x, theta).clamp(0, 1)
+
+    def view(self, x: Images, random: Random, step: int = 0) -> Images:
+        """A random view of each image; ``step`` is for the error if the result is not an image."""
+        if self.channels and x.shape[1] not in self.channels:
+            allowed = " or ".join(map(str, self.channels))
+            raise MeadaError(f"space '{self.name}': images must have {allowed} channels, got {x.shape[1]}")
+        view = self.transform(x, self.draw(random, x.shape)).clamp(0, 1)
+        if view.shape != x.shape or bool(view.sum().isnan()):
+            what = f"shape {tuple(view.shape)}" if view.shape != x.shape else "NaN"
+            raise MeadaError(
+                f"space '{self.name}', step {step}: views must be finite and of shape {tuple(x.shape)}, got {what}"
+            )
+        return view
+
+
+def per_image(values: Tensor, like: Images) -> Tensor:
+    """(B, ...) as a tensor that broadcasts over (B, C, H, W), with ``like``'s type and device."""
+    return values.to(like).reshape(*values.shape, *[1] * (4 - values.ndim))
+
+
+def positive(name: str, value: float) -> float:
+    """The value, which must be above 0."""
+    if not value > 0:
+        raise MeadaError(f"{name} must be greater than 0, got {value}")
+    return value
+
+
+def unpacked(theta: Theta, like: Images) -> tuple[list[Tensor], Callable[[Sequence[Tensor]], Theta]]:
+    """The float tensors in theta, also in inner spaces, and how to put others in their places."""
+    floats = [v for v in theta.values() if isinstance(v, Tensor) and v.is_floating_point()]
+    inner = {name: unpacked(v, like) for name, v in theta.items() if isinstance(v, dict)}
+    values = [v.to(like) for v in floats] + [v for some, _ in inner.values() for v in some]
+
+    def rebuild(values: Sequence[Tensor]) -> Theta:
+        rest = iter(values)
+        changed: Theta = {n: next(rest) for n, v in theta.items() if isinstance(v, Tensor) and v.is_floating_point()}
+        for name, (some, build) in inner.items():
+            changed[name] = build([next(rest) for _ in some])
+        return {**theta, **changed}
+
+    return values, rebuild
