@@ -11,8 +11,9 @@ from torch.testing import assert_close
 import meada
 from meada.entropy import softmax_entropy
 from meada.errors import MeadaError, NonFiniteError
-from meada.maximise import of_unit_size, perturb
+from meada.maximise import ascend, of_unit_size, perturb
 from meada.networks.posterior import Posterior
+from meada.spaces.pixels import pixels
 
 PAPER = {"beta": 0.7, "gamma": 1.3, "step_size": 1e-3}
 
@@ -236,8 +237,11 @@ def test_a_number_that_is_none_is_an_error_with_its_place(linear_net, batch):
     x, y = batch
     poisoned = x.clone()
     poisoned[2] = float("nan")
-    with pytest.raises(NonFiniteError, match="step 1 of 3: .* 1 of 6 samples"):
+    with pytest.raises(MeadaError, match="images must be finite, got 48 values"):
         perturb(linear_net, poisoned, y, **PAPER, steps=3)
+    score = lambda v, step: (poisoned if step else v).flatten(1).sum(1) + v.flatten(1).sum(1)
+    with pytest.raises(NonFiniteError, match="step 2 of 3: .* 1 of 6 samples"):
+        ascend(score, pixels(), x, {"image": x}, steps=3, step_size=0.1)
     net = deepcopy(linear_net)
     nn.init.constant_(net[1].weight, 1e300)
     with pytest.raises(NonFiniteError, match="of 6 samples"):
