@@ -4,9 +4,9 @@ import sys
 from pathlib import Path
 
 import torch
+from tests_tiny import load_tiny
 
 from meada.machine.distributed import joined
-from meada.runs.recipe import load_recipe
 from meada.runs.run import run
 
 
@@ -15,7 +15,7 @@ def main() -> None:
     torch.set_default_dtype(torch.float64)
     with joined(torch.device("cpu")):
         for recipe in sys.argv[2:]:
-            run(load_recipe(recipe), Path(sys.argv[1]) / Path(recipe).stem)
+            run(load_tiny(recipe), Path(sys.argv[1]) / Path(recipe).stem)
     print("threads left:", *threads())
 
 

@@ -1,8 +1,12 @@
 """Networks and a recipe so small that a run takes seconds; used by tests through their files."""
 
+import tomllib
 from pathlib import Path
+from typing import Any
 
 from torch import nn
+
+from meada.runs.recipe import Recipe, load_recipe
 
 RECIPE = """
 name = "tiny"
@@ -88,3 +92,12 @@ def write_recipe(
         )
     )
     return path
+
+
+def network_of(path: Path | str) -> str:
+    """The code that a recipe names, which a person has to name too."""
+    return str(tomllib.loads(Path(path).read_text())["network"]["name"])
+
+
+def load_tiny(path: Path | str, changes: list[str] | None = None, **values: Any) -> Recipe:
+    return load_recipe(str(path), changes, trust=[network_of(path)], **values)

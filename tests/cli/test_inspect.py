@@ -6,13 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests_tiny import write_recipe
+from tests_tiny import load_tiny, network_of, write_recipe
 from typer import Typer
 from typer.testing import CliRunner
 
 from meada.cli.inspect import inspect
 from meada.errors import MeadaError
-from meada.runs.recipe import load_recipe
 from meada.runs.run import run
 
 app = Typer()
@@ -35,7 +34,7 @@ def runs(tmp_path_factory) -> dict[str, Path]:
     ):
         (folder / name).mkdir()
         recipe = write_recipe(folder / name, method=method, settings=settings)
-        run(load_recipe(str(recipe)), folder / name / "run")
+        run(load_tiny(recipe), folder / name / "run")
     return {name: folder / name / "run" for name in ("erm", "meada", "still")}
 
 
@@ -58,7 +57,15 @@ def test_its_table_fits_a_terminal_with_every_number_whole(runs):
 
 
 def test_its_json_is_the_record_with_the_judges_view(runs):
-    got = call(runs["meada"], "--judge", runs["erm"], "--no-pictures", "--json")
+    got = call(
+        runs["meada"],
+        "--judge",
+        runs["erm"],
+        "--no-pictures",
+        "--json",
+        "--network",
+        network_of(runs["erm"] / "recipe.toml"),
+    )
     told = json.loads(got.output)
     record = json.loads((runs["meada"] / "record.json").read_text())
     assert told["rounds"] == record["rounds"] and len(told["judge"]) == 2

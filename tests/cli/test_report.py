@@ -4,7 +4,7 @@ import json
 
 import pytest
 from tests_records import write_run
-from tests_tiny import write_recipe
+from tests_tiny import network_of, write_recipe
 from typer.testing import CliRunner
 
 from meada.cli.main import app
@@ -52,7 +52,7 @@ def test_the_papers_tables_are_there_as_before(tmp_path):
 def test_an_attack_is_measured_once_and_then_reported(tmp_path):
     out = tmp_path / "run"
     recipe = write_recipe(tmp_path, method="erm", settings="")
-    meada("train", recipe, "--out", out, "--quiet")
+    meada("train", recipe, "--out", out, "--quiet", "--network", network_of(recipe))
     got = json.loads(meada("evaluate", out, "--pgd", "10", "--json"))
     held = json.loads((out / "attack.json").read_text())
     assert held["domains"].keys() == {"source", "noisy", "blurred"}

@@ -78,24 +78,25 @@ def test_bad_input_is_one_sentence_and_exit_code_2(words, sentence, tmp_path):
 
 
 def test_a_run_and_its_evaluation_agree(tmp_path):
-    from tests_tiny import write_recipe
+    from tests_tiny import network_of, write_recipe
 
     out = tmp_path / "run"
     recipe = write_recipe(tmp_path)
-    got = meada("train", str(recipe), "--out", str(out))
+    trust = ("--network", network_of(recipe))
+    got = meada("train", str(recipe), "--out", str(out), "--network", network_of(recipe))
     assert got.returncode == 0 and "accuracy (%)" in got.stdout
     assert "round 1 of 2, maximise" in got.stderr and "minimise to the end" in got.stderr
     record = json.loads((out / "record.json").read_text())
     for rule in ("last", "oracle"):
-        scores = json.loads(meada("evaluate", str(out), "--rule", rule, "--json").stdout)
+        scores = json.loads(meada("evaluate", str(out), *trust, "--rule", rule, "--json").stdout)
         assert scores == record["results"][rule]
-    one = json.loads(meada("evaluate", str(out), "--on", "noisy", "--json").stdout)
+    one = json.loads(meada("evaluate", str(out), *trust, "--on", "noisy", "--json").stdout)
     assert one.keys() == {"noisy"}
-    wrong = meada("evaluate", str(out), "--on", "nosy")
+    wrong = meada("evaluate", str(out), *trust, "--on", "nosy")
     assert wrong.returncode == 2 and "did you mean 'noisy'" in wrong.stderr
     for rule in ("last", "oracle"):
-        meada("evaluate", str(out), "--on", "printed_numbers", "--rule", rule)
+        meada("evaluate", str(out), *trust, "--on", "printed_numbers", "--rule", rule)
     kept = json.loads((out / "apart.json").read_text())["printed_numbers"]
     assert kept.keys() == {"last", "oracle"} and kept["last"]["n"] == 9_553
-    quiet = meada("train", str(recipe), "--out", str(tmp_path / "q"), "--quiet")
+    quiet = meada("train", str(recipe), "--out", str(tmp_path / "q"), "--quiet", "--trust", network_of(recipe))
     assert quiet.returncode == 0 and quiet.stdout == quiet.stderr == ""

@@ -41,13 +41,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, single: None) -> Pat
             "name": "x", "network": {"name": f"{tmp_path / 'net.py'}:tiny"},
             "data": {"name": "folder", "path": str(tmp_path / "photos"), "side": 28},
             "method": {"name": method, **settings},
-        })  # fmt: skip
+        }, trust=[f"{tmp_path / 'net.py'}:tiny"])  # fmt: skip
         save_model(tmp_path / f"{method}.safetensors", build_network(recipe, 2), recipe, ("cat", "dog"))
     return tmp_path
 
 
 def test_files_are_the_ascent_of_the_model(folder):
-    model = open_model(folder / "meada.safetensors")
+    model = open_model(folder / "meada.safetensors", [f"{folder}/net.py:tiny"])
     samples = samples_of(model, folder / "photos", None)
     written = write_adversarial(model, samples, folder / "out", source="photos")
     assert written.images == 8 and written.classes == 2 and written.largest_change > 1
@@ -60,14 +60,14 @@ def test_files_are_the_ascent_of_the_model(folder):
 
 
 def test_without_pictures_it_is_what_the_run_learnt_from(folder):
-    model = open_model(folder / "meada.safetensors")
+    model = open_model(folder / "meada.safetensors", [f"{folder}/net.py:tiny"])
     assert len(samples_of(model, None, None)) == 6  # one of each four is held out
     few = samples_of(model, folder / "photos", 4)
     assert few.labels.tolist() == [0, 0, 1, 1]
 
 
 def test_what_cannot_be_done_is_a_sentence(folder):
-    erm, model = (open_model(folder / f"{m}.safetensors") for m in ("erm", "meada"))
+    erm, model = (open_model(folder / f"{m}.safetensors", [f"{folder}/net.py:tiny"]) for m in ("erm", "meada"))
     samples = samples_of(model, folder / "photos", None)
     with pytest.raises(MeadaError, match="method 'erm' makes no samples"):
         write_adversarial(erm, samples, folder / "out", source="")

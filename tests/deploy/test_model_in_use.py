@@ -29,13 +29,17 @@ def tiny(num_classes):
 """
 
 
+def trust(model: Path) -> list[str]:
+    return [f"{model.parent / 'net.py'}:tiny"]
+
+
 @pytest.fixture
 def model(tmp_path: Path, single: None) -> Path:
     (tmp_path / "net.py").write_text(NETWORK)
     recipe = resolve({
         "name": "robustify/meada", "network": {"name": f"{tmp_path / 'net.py'}:tiny"},
         "data": {"name": "folder", "path": "photos", "side": 28}, "method": {"name": "meada"},
-    })  # fmt: skip
+    }, trust=[f"{tmp_path / 'net.py'}:tiny"])  # fmt: skip
     from meada.runs.run import build_network
 
     net = build_network(recipe, 3)
@@ -54,13 +58,13 @@ def picture(tmp_path: Path) -> Path:
 
 
 def test_a_file_alone_is_enough(model):
-    opened = open_model(model)
+    opened = open_model(model, trust(model))
     assert opened.classes == ("cat", "dog", "Küken") and opened.side == 28
     assert not opened.net.training and opened.recipe.method["name"] == "meada"
 
 
 def test_a_prediction_is_the_softmax_and_its_entropy(model, picture):
-    opened = open_model(model)
+    opened = open_model(model, trust(model))
     (said,) = predict_files(opened, [picture])
     x = torch.from_numpy(np.asarray(Image.open(picture)).transpose(2, 0, 1).copy())[None].float() / 255
     with torch.no_grad():
@@ -72,7 +76,7 @@ def test_a_prediction_is_the_softmax_and_its_entropy(model, picture):
 
 def test_an_unreadable_picture_keeps_its_place(model, picture, tmp_path):
     (tmp_path / "bad.jpg").write_text("no")
-    said = predict_files(open_model(model), [tmp_path / "bad.jpg", picture, tmp_path / "gone.png"])
+    said = predict_files(open_model(model, trust(model)), [tmp_path / "bad.jpg", picture, tmp_path / "gone.png"])
     assert [bool(one.error) for one in said] == [True, False, True]
     assert said[0].line().keys() == {"file", "error"}
 
@@ -101,6 +105,8 @@ def test_the_verb_prints_json_and_ends_with_2_after_a_bad_picture(model, picture
         str(model),
         str(picture),
         str(tmp_path / "bad.jpg"),
+        "--network",
+        *trust(model),
     ]
     got = subprocess.run([*words, "--json"], capture_output=True, text=True)
     good, bad = json.loads(got.stdout)
@@ -128,7 +134,7 @@ def test_onnx_gives_the_same_without_meada(model, picture, tmp_path):
     pytest.importorskip("onnxscript", reason="the extra 'export' is not installed")
     from meada.deploy.onnx import export_onnx
 
-    opened = open_model(model)
+    opened = open_model(model, trust(model))
     checked = export_onnx(opened, tmp_path / "m.onnx")
     assert checked.images == 4 and checked.difference < 1e-4
     words = [sys.executable, "-c", FRESH, str(tmp_path / "m.onnx"), str(picture)]
@@ -151,7 +157,7 @@ def test_a_file_that_differs_is_not_written(model, tmp_path, monkeypatch):
     true = onnx.predict
     monkeypatch.setattr(onnx, "predict", lambda net, x: true(net, x) + 0.01)
     with pytest.raises(MeadaError, match="no file was written"):
-        onnx.export_onnx(open_model(model), tmp_path / "m.onnx")
+        onnx.export_onnx(open_model(model, trust(model)), tmp_path / "m.onnx")
     assert not (tmp_path / "m.onnx").exists()
 
 
@@ -160,4 +166,4 @@ def test_an_export_without_its_libraries_says_which(model, tmp_path, monkeypatch
     from meada.deploy.onnx import export_onnx
 
     with pytest.raises(MeadaError, match=r"onnx is not installed: .*meada\[export\]"):
-        export_onnx(open_model(model), tmp_path / "m.onnx")
+        export_onnx(open_model(model, trust(model)), tmp_path / "m.onnx")

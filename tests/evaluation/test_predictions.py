@@ -2,13 +2,13 @@
 
 import pytest
 import torch
-from tests_tiny import write_recipe
+from tests_tiny import load_tiny, write_recipe
 
 from meada.errors import MeadaError
 from meada.evaluation.calibration import expected_calibration_error
 from meada.evaluation.predictions import Predictions, load_predictions, save_predictions
 from meada.reports.inspect import load_gallery
-from meada.runs.recipe import load_recipe, make
+from meada.runs.recipe import make
 from meada.runs.run import load_model, run
 from meada.runs.run_folder import RunFolder
 
@@ -17,7 +17,7 @@ from meada.runs.run_folder import RunFolder
 def finished(tmp_path_factory):
     torch.set_default_dtype(torch.float32)
     out = tmp_path_factory.mktemp("predictions")
-    record = run(load_recipe(str(write_recipe(out))), out / "run")
+    record = run(load_tiny(write_recipe(out)), out / "run")
     return RunFolder(out / "run"), record
 
 
@@ -76,7 +76,7 @@ def test_an_attack_on_a_finished_run_begins_at_its_clean_accuracy(finished):
     folder, record = finished
     torch.set_default_dtype(torch.float32)
     task = make("data", folder.load_recipe().data)
-    net = load_model(folder, len(task.classes))
+    net = load_model(folder, len(task.classes), trust=[record["network"]])
     none = under_attack(net, task.targets, n=20, radius=0.0)
     for name, scores in none["domains"].items():
         wanted = record["results"]["last"][name]["accuracy"]

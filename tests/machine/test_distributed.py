@@ -22,13 +22,17 @@ from meada.machine.distributed import World, foretold
 from meada.machine.parallel import synchronised
 from meada.methods.method import Context
 from meada.pool import Pool
-from meada.runs.recipe import load_recipe
 from meada.runs.run import run
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 PROGRAM = Path(__file__).parents[1] / "tests_distributed.py"
+load_tiny = tests_tiny.load_tiny
 write_recipe = partial(tests_tiny.write_recipe, net="plain", batch_size=14, keep=True)
 SLOW = "steps = 80\nstep_size = 1.0\nblock = 3"  # a maximisation phase long enough to be hit
+
+
+def trust(recipe: Path) -> tuple[str, str]:
+    return "--network", tests_tiny.network_of(recipe)
 
 
 def torchrun(*words, **flags) -> subprocess.Popen[str]:
@@ -79,7 +83,7 @@ def test_two_processes_descend_like_one_whatever_the_method_brings(tmp_path):
     assert said.count("threads left") == 2 and "gloo" not in said  # which could abort at the exit
     for path in recipes:
         one, two = tmp_path / "one" / path.stem, tmp_path / "two" / path.stem
-        run(load_recipe(str(path)), one)
+        run(load_tiny(path), one)
         assert farthest(one, two) < 1e-6
         assert [r["pool"] for r in record(two)["rounds"]] == [r["pool"] for r in record(one)["rounds"]]
         assert record(two)["environment"]["processes"] == 2
@@ -95,10 +99,10 @@ def test_two_processes_descend_like_one_whatever_the_method_brings(tmp_path):
 def test_the_pool_is_the_same_to_the_bit_on_four_processes(tmp_path, single):
     """Both rounds before the first step: the weights are the same, whatever the processes."""
     recipe = write_recipe(tmp_path, net="tiny", min_steps=0, total_steps=6)
-    words = ("train", recipe, "--out", tmp_path / "four")
+    words = ("train", recipe, "--out", tmp_path / "four", *trust(recipe))
     said = finish(torchrun("-m", "meada", *words, nproc_per_node=4))
     assert said.count("record.json") == 1  # one of them speaks
-    run(load_recipe(str(recipe)), tmp_path / "one")
+    run(load_tiny(recipe), tmp_path / "one")
     assert pools(tmp_path / "one") == pools(tmp_path / "four")
     assert not list((tmp_path / "four").glob(".processes"))
 
@@ -119,7 +123,7 @@ def child(process: subprocess.Popen[str], rank: int) -> int:
 def test_a_killed_process_ends_the_run_and_one_alone_carries_it_on(tmp_path, single):
     recipe = write_recipe(tmp_path, settings=SLOW, min_steps=0, total_steps=6)
     out = tmp_path / "run"
-    process = torchrun("-m", "meada", "train", recipe, "--out", out, nproc_per_node=2)
+    process = torchrun("-m", "meada", "train", recipe, "--out", out, *trust(recipe), nproc_per_node=2)
     wait_for(lambda: (out / "pool" / "round-1.process-1.json").exists(), process)
     began = time.monotonic()
     os.kill(child(process, 1), signal.SIGKILL)
@@ -133,9 +137,9 @@ def test_a_killed_process_ends_the_run_and_one_alone_carries_it_on(tmp_path, sin
     def tell(phase: str, done: int, total: int) -> None:
         seen.append(done) if phase == "round 1 of 2, maximise" else None
 
-    again = run(load_recipe(str(recipe)), out, resume=True, tell=tell)
+    again = run(load_tiny(recipe), out, resume=True, tell=tell)
     assert left >= 3 and seen[:2] == [left, left + 3]  # none of what was written is made again
-    run(load_recipe(str(recipe)), tmp_path / "whole")
+    run(load_tiny(recipe), tmp_path / "whole")
     assert pools(out) == pools(tmp_path / "whole") and again["environment"]["processes"] == 1
 
 
@@ -149,12 +153,12 @@ def test_machines_without_a_common_folder_send_their_blocks_round(tmp_path, sing
     recipe = write_recipe(tmp_path, min_steps=0, total_steps=6)
     hosts, where = [], {"master_addr": "127.0.0.1", "master_port": free_port()}
     for rank in range(2):
-        words = ("-m", "meada", "train", recipe, "--out", tmp_path / f"host-{rank}")
+        words = ("-m", "meada", "train", recipe, "--out", tmp_path / f"host-{rank}", *trust(recipe))
         flags = {"nnodes": 2, "node_rank": rank, "nproc_per_node": 1, **where}
         hosts.append(torchrun(*words, **flags))
     for host in hosts:
         finish(host)
-    run(load_recipe(str(recipe)), tmp_path / "one")
+    run(load_tiny(recipe), tmp_path / "one")
     assert pools(tmp_path / "host-0") == pools(tmp_path / "host-1") == pools(tmp_path / "one")
     assert not (tmp_path / "host-1" / "record.json").exists()
     assert farthest(tmp_path / "host-0", tmp_path / "one") < 1e-5

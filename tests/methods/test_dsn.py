@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests_resume import killed_and_resumed, stopped_and_resumed
-from tests_tiny import write_recipe
+from tests_tiny import load_tiny, write_recipe
 from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.testing import assert_close
@@ -18,7 +18,6 @@ from meada.methods.method import Context
 from meada.methods.parts.descent import Descent
 from meada.methods.parts.each_domain import EachDomain
 from meada.pool import Pool
-from meada.runs.recipe import load_recipe
 from meada.types import Batch
 
 SGD = Descent(name="sgd", lr=0.05, momentum=0.9)
@@ -194,7 +193,7 @@ def test_killed_and_resumed_it_is_the_same_training(net, pool, tmp_path, cut):
 
 
 def test_a_run_of_it_can_be_stopped_and_resumed(tmp_path, single):
-    recipe = load_recipe(str(write_recipe(tmp_path, method="dsn", settings="side = 8")))
+    recipe = load_tiny(write_recipe(tmp_path, method="dsn", settings="side = 8"))
     whole, cut = stopped_and_resumed(recipe, tmp_path, step=9)
     assert cut["results"] == whole["results"]
     a, b = (load_file(tmp_path / d / "model.safetensors") for d in ("whole", "cut"))

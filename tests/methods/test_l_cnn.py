@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests_resume import killed_and_resumed, stopped_and_resumed
-from tests_tiny import write_recipe
+from tests_tiny import load_tiny, write_recipe
 from torch import nn
 from torch.nn.functional import conv2d, cross_entropy, linear
 from torch.testing import assert_close
@@ -22,7 +22,6 @@ from meada.methods.parts.each_domain import EachDomain
 from meada.networks.embedding import watching
 from meada.pool import Pool
 from meada.runs.checkpoint import save_weights
-from meada.runs.recipe import load_recipe
 from meada.runs.run import load_model
 from meada.runs.run_folder import RunFolder
 
@@ -225,7 +224,7 @@ def test_killed_and_resumed_it_is_the_same_training(pool, tmp_path, cut):
 
 
 def test_a_run_is_stopped_resumed_and_its_model_rebuilt(tmp_path, single):
-    recipe = load_recipe(str(write_recipe(tmp_path, method="l-cnn", settings="error = 0.2")))
+    recipe = load_tiny(write_recipe(tmp_path, method="l-cnn", settings="error = 0.2"))
     whole, cut = stopped_and_resumed(recipe, tmp_path, step=9)
     assert cut["results"] == whole["results"]
     a, b = (load_model(RunFolder(tmp_path / d), 10).eval() for d in ("whole", "cut"))

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests_tiny import write_recipe
+from tests_tiny import load_tiny, write_recipe
 from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.testing import assert_close
@@ -201,7 +201,7 @@ temperature = 1e-3"""
 
 
 def test_killed_in_both_phases_and_resumed_it_is_the_same_run(tmp_path, single):
-    recipe = load_recipe(str(write_recipe(tmp_path, method="meada-bnn", settings=TINY)))
+    recipe = load_tiny(write_recipe(tmp_path, method="meada-bnn", settings=TINY))
     whole = run(recipe, tmp_path / "whole")
 
     class Killed(Exception):

@@ -6,19 +6,18 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests_tiny import write_recipe
+from tests_tiny import load_tiny, write_recipe
 
 from meada.errors import MeadaError
 from meada.reports.live import at_work, going_on, lines
 from meada.reports.serve import page, server
-from meada.runs.recipe import load_recipe
 from meada.runs.run import noted, run
 from meada.runs.run_folder import RunFolder
 
 
 @pytest.fixture
 def folder(tmp_path: Path, single: None) -> Path:
-    run(load_recipe(str(write_recipe(tmp_path))), tmp_path / "run")
+    run(load_tiny(write_recipe(tmp_path)), tmp_path / "run")
     return tmp_path / "run"
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests_tiny import write_recipe
+from tests_tiny import load_tiny, network_of, write_recipe
 from tests_waiting import wait_for
 from typer.testing import CliRunner
 
@@ -45,7 +45,7 @@ import sys
 from pathlib import Path
 from meada.runs.recipe import load_recipe
 from meada.reproduce import Item, reproduce
-item, out = Item(load_recipe(sys.argv[1], [], seed=0)), Path(sys.argv[2])
+item, out = Item(load_recipe(sys.argv[1], [], trust=[sys.argv[3]], seed=0)), Path(sys.argv[2])
 sleeper = f"import os, time; open('{out}/pid', 'w').write(str(os.getpid())); time.sleep(120)"
 reproduce([item], out, jobs=1, say=print, command=lambda *_: [sys.executable, "-c", sleeper])
 """
@@ -65,7 +65,7 @@ def stub(fate=None):
 @pytest.fixture
 def tiny(tmp_path):
     path = str(write_recipe(tmp_path, method="erm", settings="", total_steps=12))
-    return lambda seed=0, *changes: Item(load_recipe(path, [*changes], seed=seed))
+    return lambda seed=0, *changes: Item(load_tiny(path, [*changes], seed=seed))
 
 
 def running(pid):
@@ -195,7 +195,7 @@ def test_who_is_killed_takes_its_runs_along(tmp_path, tiny, how):
     """An orphan would go on unseen, with its folder locked and the cores taken."""
     asked = tmp_path / "recipe.toml"
     asked.write_text(to_toml(tiny(0).recipe))
-    process = subprocess.Popen([sys.executable, "-c", SET_OF_ONE, str(asked), str(tmp_path)])
+    process = subprocess.Popen([sys.executable, "-c", SET_OF_ONE, str(asked), str(tmp_path), network_of(asked)])
     pid = tmp_path / "pid"
     wait_for(lambda: pid.exists() and pid.read_text(), process)
     process.send_signal(how)

@@ -6,7 +6,7 @@ from functools import partial
 from threading import Thread
 
 import pytest
-from tests_tiny import write_recipe
+from tests_tiny import load_tiny, network_of, write_recipe
 from typer.testing import CliRunner
 
 from meada.cli.main import app
@@ -56,14 +56,14 @@ def test_bad_engines_are_one_sentence(tmp_path):
 
 def test_the_verb_lists_and_runs(tmp_path):
     recipe = str(write_recipe(tmp_path, method="erm", settings="", total_steps=12))
-    words = ["sweep", recipe, "--grid", "lr=0.01,0.02", "--out", str(tmp_path / "out")]
+    words = ["sweep", recipe, "--grid", "lr=0.01,0.02", "--out", str(tmp_path / "out"), "--network", network_of(recipe)]
     listed = CliRunner().invoke(app, [*words, "--dry-run"])
     assert listed.exit_code == 0 and listed.output.count("to run") == 2
     ran = CliRunner().invoke(app, [*words, "--jobs", "2"])
     assert ran.exit_code == 0, ran.output
     again = CliRunner().invoke(app, words)
     assert "2 done before, 0 to go" in again.output
-    lrs = {load_recipe(str(p)).descent.lr for p in (tmp_path / "out").glob("*/recipe.toml")}
+    lrs = {load_tiny(p).descent.lr for p in (tmp_path / "out").glob("*/recipe.toml")}
     assert lrs == {0.01, 0.02}
 
 
@@ -85,7 +85,7 @@ def stub(item, out):
 
 
 def test_a_node_without_the_folder_sends_the_small_files_back(tmp_path):
-    item = Item(load_recipe(str(write_recipe(tmp_path, method="erm", settings=""))))
+    item = Item(load_tiny(write_recipe(tmp_path, method="erm", settings="")))
     end = End(**work(to_toml(item.recipe), str(tmp_path / "nowhere"), "token", 1, stub))
     assert end.files.keys() == {"recipe.toml", "record.json"} and end.code == 0
     assert list(end.files)[-1] == "record.json"  # written last: with it the run is done
@@ -111,7 +111,7 @@ def two_nodes():
 def test_runs_of_a_node_that_is_killed_are_tried_again(tmp_path, two_nodes):
     cluster, nodes = two_nodes
     path = str(write_recipe(tmp_path, method="erm", settings="", total_steps=400))
-    items = [Item(load_recipe(path, seed=seed)) for seed in (0, 1)]
+    items = [Item(load_tiny(path, seed=seed)) for seed in (0, 1)]
     out, said, ended = tmp_path / "out", [], []
     run = partial(on_ray, items, out, say=said.append, address=cluster.address)
     driver = Thread(target=lambda: ended.append(run()))

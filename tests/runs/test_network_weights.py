@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests_tiny import tiny, write_recipe
+from tests_tiny import load_tiny, tiny, write_recipe
 from torch.testing import assert_close
 
 from meada.errors import MeadaError
@@ -32,8 +32,8 @@ CHANGES = ["network.weights=conv.pth", "network.partial=true", "plan.rounds=0"]
 
 def test_what_fits_is_loaded_and_the_rest_is_the_seeds(tmp_path, conv):
     path = str(write_recipe(tmp_path, method="erm", settings=""))
-    net = build_network(load_recipe(path, CHANGES), 10).state_dict()
-    fresh = build_network(load_recipe(path), 10).state_dict()
+    net = build_network(load_tiny(path, CHANGES), 10).state_dict()
+    fresh = build_network(load_tiny(path), 10).state_dict()
     for name in net:
         wanted = conv.get(name, fresh[name])
         assert_close(net[name], wanted, rtol=0, atol=0)
@@ -41,22 +41,22 @@ def test_what_fits_is_loaded_and_the_rest_is_the_seeds(tmp_path, conv):
 
 
 def test_the_record_tells_and_the_model_outlives_the_file(tmp_path, conv):
-    recipe = load_recipe(str(write_recipe(tmp_path, method="erm", settings="")), CHANGES)
+    recipe = load_tiny(write_recipe(tmp_path, method="erm", settings=""), CHANGES)
     run(recipe, tmp_path / "out")
     weights = json.loads((tmp_path / "out" / "record.json").read_text())["weights"]
     assert weights["file"] == "conv.pth" and len(weights["sha256"]) == 64
     assert weights["loaded"] == ["0.weight", "0.bias"]
     assert {"5.weight", "7.bias"} <= set(weights["left_at_random"])
     (tmp_path / "data" / "weights" / "conv.pth").unlink()
-    load_model(RunFolder(tmp_path / "out"), 10)
+    load_model(RunFolder(tmp_path / "out"), 10, trust=[recipe.network["name"]])
 
 
 def test_without_partial_the_missing_names_are_refused(tmp_path, conv):
     path = str(write_recipe(tmp_path, method="erm", settings=""))
     with pytest.raises(MeadaError, match=r"conv\.pth does not fit the network: it lacks 1\.weight"):
-        build_network(load_recipe(path, ["network.weights=conv.pth"]), 10)
+        build_network(load_tiny(path, ["network.weights=conv.pth"]), 10)
     with pytest.raises(MeadaError, match=r"no file of weights at .*data/weights/other\.pth"):
-        build_network(load_recipe(path, ["network.weights=other.pth"]), 10)
+        build_network(load_tiny(path, ["network.weights=other.pth"]), 10)
 
 
 def test_a_recipe_without_weights_says_nothing_of_them(tmp_path):

@@ -12,11 +12,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests_resume import stopped_and_resumed
-from tests_tiny import write_recipe
+from tests_tiny import load_tiny, network_of, write_recipe
 from tests_waiting import wait_for
 
 from meada.errors import MeadaError
-from meada.runs.recipe import load_recipe
 from meada.runs.run import run
 from meada.runs.run_folder import RunFolder
 
@@ -25,6 +24,7 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 def start(recipe: Path, out: Path, *more: str, **options) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "meada", "train", str(recipe), "--out", str(out), *more]
+    command += ["--network", network_of(recipe)]
     return subprocess.Popen(
         command,
         env=ENVIRONMENT,
@@ -105,9 +105,9 @@ def test_finished_blocks_of_a_maximisation_are_not_made_again(tmp_path):
             seen.append(done)
 
     torch.set_default_dtype(torch.float32)
-    run(load_recipe(str(recipe), ["pool.keep=true"]), tmp_path / "other")
+    run(load_tiny(recipe, ["pool.keep=true"]), tmp_path / "other")
     (out / "pool" / "round-1.seconds").write_text("1000.0")
-    run(load_recipe(str(recipe)), out, resume=True, tell=tell)
+    run(load_tiny(recipe), out, resume=True, tell=tell)
     assert seen[:2] == [written, written + 2]
     record = json.loads((out / "record.json").read_text())
     assert 1000 < record["rounds"][0]["seconds"] < record["seconds"]["maximise"] < 1600
@@ -119,7 +119,7 @@ def test_finished_blocks_of_a_maximisation_are_not_made_again(tmp_path):
 
 def test_a_loss_is_noted_between_candidates_and_once_after_a_resume(tmp_path, single):
     """At most a hundred a run besides, so one a step here."""
-    recipe = load_recipe(str(write_recipe(tmp_path)), ["evaluation.every=10"])
+    recipe = load_tiny(write_recipe(tmp_path), ["evaluation.every=10"])
     stopped_and_resumed(recipe, tmp_path, step=15)
     whole, cut = ([json.loads(line) for line in (tmp_path / name / "log.jsonl").open()] for name in ("whole", "cut"))
     losses = lambda log: [(line["step"], line["loss"]) for line in log if "loss" in line]
@@ -141,12 +141,12 @@ def test_a_round_that_is_made_again_is_told_once(tmp_path):
 
 @pytest.fixture
 def finished(tmp_path, single):
-    recipe = load_recipe(str(write_recipe(tmp_path)))
+    recipe = load_tiny(write_recipe(tmp_path))
     return recipe, tmp_path / "run", run(recipe, tmp_path / "run")
 
 
 def test_a_method_that_grows_nothing_is_resumed_after_a_round(tmp_path, single):
-    recipe = load_recipe(str(write_recipe(tmp_path, method="erm", settings="")))
+    recipe = load_tiny(write_recipe(tmp_path, method="erm", settings=""))
     whole, cut = stopped_and_resumed(recipe, tmp_path, step=14)  # two rounds are over
     assert cut["results"] == whole["results"]
     assert equal(weights(tmp_path / "whole"), weights(tmp_path / "cut"))
@@ -260,7 +260,7 @@ def test_a_full_disk_is_one_sentence(tmp_path):
 
 
 def test_a_damaged_checkpoint_is_refused_with_a_reason(tmp_path, single):
-    recipe = load_recipe(str(write_recipe(tmp_path)))
+    recipe = load_tiny(write_recipe(tmp_path))
     run(recipe, tmp_path / "run")
     (tmp_path / "run" / "record.json").unlink()
     (tmp_path / "run" / "checkpoint.pt").write_bytes(b"not a checkpoint")

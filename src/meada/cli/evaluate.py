@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from meada.cli.options import Trust
+
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
@@ -22,6 +24,7 @@ def evaluate(
         typer.Option(min=0, help="Also attack so many images of each; kept for meada report."),
     ] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    trust: Trust = None,
 ) -> None:
     """Score a finished run's model.
 
@@ -41,14 +44,14 @@ def evaluate(
     if rule not in RULES:
         raise MeadaError(f"unknown rule '{rule}': " + nearest(rule, RULES))
     folder = RunFolder(run)
-    task = make("data", folder.load_recipe().data)
+    task = make("data", folder.load_recipe(trust or ()).data)
     clean = {"clean": task.clean} if task.clean else {}
     domains = {"source": task.validation, **clean, **task.targets}
     domains |= {name: APART[name](task.classes) for name in on or [] if name in APART}
     for name in on or []:
         if name not in domains:
             raise MeadaError(f"unknown domain '{name}': " + nearest(name, [*domains, *APART]))
-    net = load_model(folder, len(task.classes), rule)
+    net = load_model(folder, len(task.classes), rule, trust or ())
     chosen = {name: domains[name] for name in on or task.targets}
     scores = score(net, {name: (s.images, s.labels) for name, s in chosen.items()})
     if tried := {name: scores[name] for name in scores if name in APART}:

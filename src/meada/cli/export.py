@@ -5,10 +5,13 @@ from typing import Annotated
 
 import typer
 
+from meada.cli.options import Trust
+
 
 def export(
     model: Annotated[Path, typer.Argument(help="A run's folder, a robustify folder or its model.safetensors.")],
     onnx: Annotated[Path, typer.Option(help="The ONNX file to write.")],
+    trust: Trust = None,
 ) -> None:
     """Write a model as ONNX, after a check that ONNX Runtime gives the same logits.
 
@@ -20,7 +23,7 @@ def export(
     from meada.deploy.model import open_model
     from meada.deploy.onnx import export_onnx
 
-    opened = open_model(model)
+    opened = open_model(model, trust or ())
     checked = export_onnx(opened, onnx)
     real = f"{checked.real} of them real" if checked.real else "all of them random"
     typer.echo(

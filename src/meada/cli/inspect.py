@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from meada.cli.options import Trust
+
 if TYPE_CHECKING:
     from meada.runs.run_folder import RunFolder
 
@@ -22,6 +24,7 @@ def inspect(
     out: Annotated[Path | None, typer.Option(help="Where the pictures go. [default: the run's folder]")] = None,
     pictures: Annotated[bool, typer.Option(help="Write rounds.png and spectrum.png.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    trust: Trust = None,
 ) -> None:
     """Show what each maximisation round did: a table, its samples, and their spectrum.
 
@@ -35,7 +38,7 @@ def inspect(
 
     folder = RunFolder(run)
     rounds = load_rounds(folder)
-    verdicts = _judged(folder, RunFolder(judge)) if judge else []
+    verdicts = _judged(folder, RunFolder(judge), trust or []) if judge else []
     files = draw(rounds, folder, out or run) if pictures else []
     if as_json:
         shown = [str(path) for path in files]
@@ -46,7 +49,7 @@ def inspect(
         typer.echo("Pictures: " + ", ".join(str(path) for path in files))
 
 
-def _judged(folder: "RunFolder", other: "RunFolder") -> list[dict[str, Any]]:
+def _judged(folder: "RunFolder", other: "RunFolder", trust: list[str]) -> list[dict[str, Any]]:
     from safetensors import safe_open
 
     from meada.errors import MeadaError
@@ -60,4 +63,4 @@ def _judged(folder: "RunFolder", other: "RunFolder") -> list[dict[str, Any]]:
         raise MeadaError(f"{other.path} holds no finished run: a judge needs model.safetensors")
     with safe_open(other.model, framework="pt") as file:
         classes = (file.metadata() or {}).get("classes", "").split("\n")
-    return judge(load_model(other, len(classes)), load_gallery(folder), len(classes))
+    return judge(load_model(other, len(classes), trust=trust), load_gallery(folder), len(classes))

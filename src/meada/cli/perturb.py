@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from meada.cli.options import Trust
+
 
 def perturb(
     source: Annotated[
@@ -15,6 +17,7 @@ def perturb(
     model: Annotated[Path | None, typer.Option(help="Whose network and settings, if SOURCE is pictures.")] = None,
     limit: Annotated[int | None, typer.Option(help="So many pictures at most, spread over the classes.", min=1)] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    trust: Trust = None,
 ) -> None:
     """Write an adversarial set: one maximisation round by the run's own method and settings.
 
@@ -26,7 +29,7 @@ def perturb(
     from meada.deploy.adversarial import samples_of, write_adversarial
     from meada.deploy.model import open_model
 
-    opened = open_model(model or source)
+    opened = open_model(model or source, trust or ())
     with progress("perturb", quiet=quiet) as tell:
         samples = samples_of(opened, source if model else None, limit)
         written = write_adversarial(

@@ -7,11 +7,14 @@ from typing import Annotated
 
 import typer
 
+from meada.cli.options import Trust
+
 
 def predict(
     model: Annotated[Path, typer.Argument(help="A run's folder, a robustify folder or its model.safetensors.")],
     images: Annotated[list[Path], typer.Argument(help="Pictures, or folders of them.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    trust: Trust = None,
 ) -> None:
     """Label, probability and entropy (in nats) of pictures.
 
@@ -21,7 +24,7 @@ def predict(
     from meada.deploy.predictions import pictures_in, predict_files
     from meada.errors import MeadaError
 
-    opened = open_model(model)
+    opened = open_model(model, trust or ())
     said = predict_files(opened, pictures_in(images))
     if as_json:
         typer.echo(json.dumps([one.line() for one in said], indent=2))

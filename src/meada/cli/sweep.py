@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from meada.cli.options import Trust
+
 Engine = Annotated[str, typer.Option(help="local (this machine) or ray (a cluster).")]
 Address = Annotated[str, typer.Option(help="HOST:PORT of a Ray cluster; by default Ray starts one here.")]
 Cores = Annotated[int, typer.Option(help="Cores of each run, with --engine ray.")]
@@ -24,6 +26,7 @@ def sweep(
     cores: Cores = 1,
     set_: Annotated[list[str] | None, typer.Option("--set", help="Change a key of every run.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs and stop.")] = False,
+    trust: Trust = None,
 ) -> None:
     """Run a recipe for every choice of the grid's values; started again it carries on.
 
@@ -33,7 +36,7 @@ def sweep(
     from meada.reproduce.engines import run_on
     from meada.reproduce.sweep import sweep as items_of
 
-    items = items_of(recipe, grid or [], seeds, set_ or [])
+    items = items_of(recipe, grid or [], seeds, set_ or [], trust or ())
     if dry_run:
         for item in items:
             typer.echo(f"{item.name}  {'done' if item.done(out) else 'to run'}")

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from meada.cli.options import Trust
+
 
 def train(
     recipe: Annotated[str, typer.Argument(help="A recipe's name (meada list) or a TOML file.")],
@@ -16,6 +18,7 @@ def train(
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps; auto by default.")] = None,
     precision: Annotated[str | None, typer.Option(help="fp32 (default) or bf16.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    trust: Trust = None,
 ) -> None:
     """Train what a recipe says.
 
@@ -32,7 +35,7 @@ def train(
 
     asked = {"seed": seed, "scale": scale, "device": device, "precision": precision}
     values = {name: value for name, value in asked.items() if value is not None}
-    resolved, world = load_recipe(recipe, set_, **values), foretold()
+    resolved, world = load_recipe(recipe, set_, trust=trust or (), **values), foretold()
     quiet = quiet or not world.first  # of several processes the first one speaks
     try:
         with progress(resolved.name, quiet=quiet) as tell:

@@ -1,6 +1,7 @@
 """A model file that says what it is: weights, classes, and the recipe that builds its network."""
 
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from torch import nn
 from meada import __version__
 from meada.errors import MeadaError
 from meada.runs.checkpoint import load_weights_into, save_weights
+from meada.runs.parts import refuse_disagreement
 from meada.runs.recipe import Recipe, resolve, to_toml
 from meada.runs.run import build_network
 from meada.runs.run_folder import RunFolder
@@ -46,14 +48,18 @@ def save_model(path: Path, net: nn.Module, recipe: Recipe, classes: tuple[str, .
     })  # fmt: skip
 
 
-def open_model(path: Path) -> Model:
-    """Of a run's folder, of a folder of ``meada robustify``, or of its ``model.safetensors``."""
+def open_model(path: Path, trust: Iterable[str] = ()) -> Model:
+    """Of a run's folder, of a folder of ``meada robustify``, or of its ``model.safetensors``.
+
+    Code that the file names is run only if its name is in ``trust``.
+    """
     file, run = _place(path)
     about = _metadata(file)
     if "recipe_toml" in about:
-        recipe = resolve(tomllib.loads(about["recipe_toml"]))
+        recipe = resolve(tomllib.loads(about["recipe_toml"]), trust)
+        refuse_disagreement(recipe.model_dump(), trust)
     elif run is not None:
-        recipe = run.load_recipe()
+        recipe = run.load_recipe(trust)
     else:
         raise MeadaError(f"{file} does not say what network it is of: give the run's folder")
     if not about.get("classes"):

@@ -24,6 +24,7 @@ from meada.reproduce.runner import (
     Outcome,
     Say,
     die_with_parent,
+    named_by,
     train_command,
 )
 from meada.runs.recipe import from_toml, to_toml
@@ -63,7 +64,9 @@ def on_ray(
     write_text(out / ".driver", token)
     ray = _connected(address)
     task = ray.remote(num_cpus=cores, num_gpus=gpus, max_retries=TRIES)(work)
-    running = {task.remote(to_toml(item.recipe), str(out), token, cores, command): item for item in waiting}
+    running = {
+        task.remote(to_toml(item.recipe), str(out), token, cores, command, named_by(item)): item for item in waiting
+    }
     outcome = Outcome()
     try:
         while running:
@@ -80,13 +83,13 @@ def on_ray(
     return outcome
 
 
-def work(toml: str, out: str, token: str, cores: int, command: Command) -> dict[str, Any]:
+def work(toml: str, out: str, token: str, cores: int, command: Command, trust: Sequence[str] = ()) -> dict[str, Any]:
     """One run, on whatever node this is; gives back an :class:`End` as a plain table."""
     home = Path(out)
     if (home / ".driver").exists() and (home / ".driver").read_text() == token:
-        return vars(_trained(toml, home, cores, command))
+        return vars(_trained(toml, home, cores, command, trust))
     with tempfile.TemporaryDirectory(prefix="meada-run-") as own:
-        end = _trained(toml, Path(own), cores, command)
+        end = _trained(toml, Path(own), cores, command, trust)
         if end.code == 0:
             folder = next(Path(own).glob("*/record.json")).parent
             found = [path for pattern in KEPT for path in sorted(folder.glob(pattern))]
@@ -94,9 +97,9 @@ def work(toml: str, out: str, token: str, cores: int, command: Command) -> dict[
         return vars(end)
 
 
-def _trained(toml: str, out: Path, cores: int, command: Command) -> End:
+def _trained(toml: str, out: Path, cores: int, command: Command, trust: Sequence[str]) -> End:
     write_text(path := out / "recipes" / f"{secrets.token_hex(8)}.toml", toml)
-    item = Item(from_toml(path))
+    item = Item(from_toml(path, trust))
     path.unlink()
     began = time.monotonic()
     while True:

@@ -14,8 +14,10 @@ from typing import IO
 
 from meada.errors import MeadaError
 from meada.files import write_text
+from meada.lookup import Trusted
 from meada.reproduce.cost import expected_seconds, time_left
 from meada.reproduce.item import Item
+from meada.runs.parts import code_in
 from meada.runs.recipe import to_toml
 
 Say = Callable[[str], None]
@@ -49,6 +51,11 @@ class Job:
         return lines[-1] if lines else f"exit code {self.process.returncode}"
 
 
+def named_by(item: Item) -> list[str]:
+    """The code that a run needs and that the person named: it is named again to the process that trains."""
+    return [str(name) for _, name in code_in(item.recipe.model_dump()) if isinstance(name, Trusted)]
+
+
 def train_command(item: Item, out: Path) -> list[str]:
     """A run that was begun goes on with the recipe in its own folder."""
     folder = item.folder(out)
@@ -56,7 +63,8 @@ def train_command(item: Item, out: Path) -> list[str]:
     recipe = folder.recipe if begun else out / "recipes" / f"{item.name}.toml"
     if not begun:
         write_text(recipe, to_toml(item.recipe))
-    words = ["train", str(recipe), "--out", str(folder.path), "--quiet"]
+    trust = [word for name in named_by(item) for word in ("--trust", name)]
+    words = ["train", str(recipe), "--out", str(folder.path), "--quiet", *trust]
     return [sys.executable, "-m", "meada", *words, *(["--resume"] if begun else [])]
 
 

@@ -9,20 +9,22 @@ from meada.runs.recipe import Recipe, load_recipe
 from meada.settings import flattened
 
 
-def sweep(recipe: str, grid: Sequence[str], seeds: int, changes: list[str]) -> list[Item]:
+def sweep(recipe: str, grid: Sequence[str], seeds: int, changes: list[str], trust: Sequence[str] = ()) -> list[Item]:
     """One run for each seed and each choice of one value a key.
 
     ``grid`` has entries such as ``beta=1,10,100`` or ``method.beta=1,10,100``.
     """
     if seeds < 1:
         raise MeadaError(f"--seeds {seeds}: at least one is needed")
-    plain = load_recipe(recipe, changes)
+    plain = load_recipe(recipe, changes, trust=trust)
     axes = [axis(plain, entry) for entry in grid]
     keys = [values[0].partition("=")[0] for values in axes]
     if len(set(keys)) < len(keys):
         raise MeadaError(f"--grid has {', '.join(keys)}: each key once, with all its values")
     items = [
-        Item(load_recipe(recipe, [*changes, *cell], seed=seed)) for seed in range(seeds) for cell in product(*axes)
+        Item(load_recipe(recipe, [*changes, *cell], trust=trust, seed=seed))
+        for seed in range(seeds)
+        for cell in product(*axes)
     ]
     return list({item.name: item for item in items}.values())
 

@@ -17,6 +17,7 @@ from meada.robustify.card import card
 from meada.robustify.prepare import Asked, Prepared, prepare, read_plan
 from meada.robustify.robustness import robustness
 from meada.robustify.sections import write_report
+from meada.runs.parts import code_in
 from meada.runs.recipe import make
 from meada.runs.run import load_model, run
 from meada.runs.run_folder import RunFolder
@@ -57,7 +58,8 @@ def carried_out(plan: Prepared, out: Path, *, bar: Bar) -> Outcome:
             run(recipes[name], folder.path, resume=folder.recipe.exists(), tell=tell)
     task: Task = make("data", plan.hardened.data)
     records = {name: folder.load_record() for name, folder in folders.items()}
-    nets = {name: load_model(folder, len(task.classes)) for name, folder in folders.items()}
+    trust = [name for _, name in code_in(plan.hardened.model_dump())]
+    nets = {name: load_model(folder, len(task.classes), trust=trust) for name, folder in folders.items()}
     if any("robustness" not in record for record in records.values()):
         with bar("both models") as tell:
             found = robustness(nets, task.validation, **plan.robustness, seed=plan.hardened.seed, tell=tell)

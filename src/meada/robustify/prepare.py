@@ -15,12 +15,13 @@ from meada.datasets.folder import targets
 from meada.datasets.pictures.survey import Survey, summary, survey
 from meada.errors import MeadaError, nearest
 from meada.files import write_json
+from meada.lookup import Trusted
 from meada.machine.device import choose
 from meada.methods import METHODS
-from meada.networks.lookup import network
 from meada.networks.normalise import Normalise
 from meada.robustify.budget import Sizes, estimate, fit, told
 from meada.robustify.plan import Facts, Setting, Settings, nested, plan_for
+from meada.runs.parts import find
 from meada.runs.recipe import Recipe, load_table, make, method_of, resolve
 from meada.runs.run import build_network
 from meada.runs.timing_probe import corrupting, measure
@@ -59,7 +60,7 @@ class Asked:
         if self.weights and not Path(self.weights).is_file():
             raise MeadaError(f"no file of weights at {self.weights}")
         if self.network:
-            network(self.network)
+            find("network", self.network, trust=[self.network])
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def read_plan(path: Path, asked: Asked) -> Prepared:
         held = json.loads(path.read_text(encoding="utf-8"))
         before = held["asked"]
         settings = {k: Setting(*v) for k, v in held["settings"].items()}
-        recipes = [resolve(held["recipes"][name]) for name in ("erm", "hardened")]
+        recipes = [resolve(held["recipes"][name], trust=_named(asked)) for name in ("erm", "hardened")]
         rest = (held["robustness"], settings, held["seconds"])
     except MeadaError:
         raise
@@ -91,6 +92,11 @@ def read_plan(path: Path, asked: Asked) -> Prepared:
                 "give the same command to carry on, or another --out to begin anew"
             )
     return Prepared(recipes[0], recipes[1], *rest)
+
+
+def _named(asked: Asked) -> list[str]:
+    """The code that the person asked for: what a file of an earlier start names besides it is not run."""
+    return [asked.network] if asked.network else []
 
 
 def prepare(asked: Asked, path: Path, *, say: Say, tell: Callable[[int, int], None]) -> Prepared:
@@ -178,7 +184,7 @@ def _normalises(name: str, classes: int) -> bool:
     """Whether the step of the ascent can be read off the network."""
     if not name or ":" not in name:
         return True
-    made = make("network", {"name": name}, num_classes=classes)
+    made = make("network", {"name": Trusted(name)}, num_classes=classes)
     return any(isinstance(module, Normalise) for module in made.modules())
 
 
@@ -190,4 +196,4 @@ def _recipe(asked: Asked, settings: Settings, note: str, method: str = "") -> Re
     table["data"] = {**data, **table.get("data", {})}
     if asked.weights:
         table["network"] |= {"weights": asked.weights, "partial": True}
-    return resolve({"name": f"robustify/{name}", "seed": asked.seed, "note": note, **table})
+    return resolve({"name": f"robustify/{name}", "seed": asked.seed, "note": note, **table}, trust=_named(asked))

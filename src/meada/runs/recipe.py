@@ -1,55 +1,37 @@
 """Recipes: an experiment as a TOML file, read into frozen settings that are checked whole."""
 
-import inspect
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import Field
 
 from meada.algorithm import Plan
-from meada.datasets import DATASETS
 from meada.errors import MeadaError, nearest
+from meada.lookup import Trusted
 from meada.machine.device import Device, Precision
-from meada.methods import METHODS, Method
-from meada.methods.parts.compose import AUGMENTS, augmented, compose
+from meada.methods import Method
+from meada.methods.parts.compose import augmented, compose
 from meada.methods.parts.descent import Descent
-from meada.networks.lookup import network
+from meada.runs.parts import (
+    KNOWN,
+    OPTIONAL,
+    code_in,
+    filled,
+    refuse_disagreement,
+    refuse_untrusted,
+    untrusted,
+    without_none,
+)
+from meada.runs.parts import make as make
 from meada.runs.recipe_families import braces, family, merge, patterns
-from meada.settings import BadSetting, Settings, explain
+from meada.settings import BadSetting, Settings
 
 SHIPPED = Path(__file__).parent / "recipes"
 SIZES = ("train", "validation", "test")  # keys of a data set that count images
-
-Find = Callable[[str], Callable[..., Any]]
-
-
-def _among(kind: str, known: Mapping[str, Callable[..., Any]]) -> Find:
-    def find(name: str) -> Callable[..., Any]:
-        if name not in known:
-            raise MeadaError(f"unknown {kind} '{name}': " + nearest(name, known))
-        return known[name]
-
-    return find
-
-
-FIND: dict[str, Find] = {
-    "data": _among("data set", DATASETS),
-    "network": network,
-    "method": _among("method", METHODS),
-}
-OPTIONAL: dict[str, Find] = {
-    "loss": _among("method", METHODS),
-    "augment": _among("augmentation", AUGMENTS),
-}
-
-
-# Beside any network's own arguments: a file below the data folder's ``weights``, and whether it may
-# leave some of the network at random. ``meada.runs.run.build_network`` reads them.
-WEIGHTS: dict[str, Any] = {"weights": (str | None, None), "partial": (bool | None, None)}
 
 
 class PoolSettings(Settings):
@@ -116,10 +98,11 @@ def _files() -> list[str]:
     return [str(p.relative_to(SHIPPED).with_suffix("")) for p in paths if p.name[0] != "_"]
 
 
-def load_recipe(name: str, changes: list[str] | None = None, **values: Any) -> Recipe:
+def load_recipe(name: str, changes: list[str] | None = None, *, trust: Iterable[str] = (), **values: Any) -> Recipe:
     """A shipped recipe by its name, or a TOML file by its path, with ``a.b=c`` changes applied.
 
-    ``scale``, among the changes or the values, keeps that part of its data, epochs and rounds.
+    ``scale``, among the changes or the values, keeps that part of its data, epochs and rounds. Code that the file
+    names must be in ``trust``; names among the changes are the person's own.
     """
     table = _read(name)
     table.setdefault("name", name.removesuffix(".toml"))
@@ -127,7 +110,10 @@ def load_recipe(name: str, changes: list[str] | None = None, **values: Any) -> R
         _set(table, change)
     table |= values
     scale = table.pop("scale", 1)
-    return shrunk(resolve(table), scale)
+    recipe = resolve(table, trust)
+    refuse_disagreement(recipe.model_dump(), trust)
+    refuse_untrusted(recipe.model_dump())
+    return shrunk(recipe, scale)
 
 
 def load_table(changes: list[str]) -> dict[str, Any]:
@@ -173,33 +159,31 @@ def method_name(recipe: Recipe) -> str:
     return "+".join(table["name"] for table in (recipe.method, recipe.loss) if table)
 
 
-def resolve(table: Mapping[str, Any]) -> Recipe:
-    """Checked whole, every default written out."""
-    filled = dict(table)
-    for kind, find in FIND.items():
-        filled[kind] = _arguments(kind, filled.get(kind), find)
-    for kind, find in OPTIONAL.items():
-        if filled.get(kind):
-            filled[kind] = _arguments(kind, filled[kind], find)
+def resolve(table: Mapping[str, Any], trust: Iterable[str] = ()) -> Recipe:
+    """Checked whole, every default written out.
+
+    Code that the table names is looked up if ``trust`` has its name, or the person gave it: see ``meada.lookup``.
+    Otherwise its table stays as it is, nothing runs, and :func:`make` refuses it.
+    """
+    whole = dict(table)
+    trust = [*trust, *(name for _, name in code_in(whole) if isinstance(name, Trusted))]
+    for kind in KNOWN:
+        if kind not in OPTIONAL or whole.get(kind):
+            whole[kind] = filled(kind, whole.get(kind), trust)
     for section, settings in SECTIONS.items():
-        filled[section] = _section(section, settings, filled.get(section, {}))
-    recipe = Recipe(**filled)
-    method_of(recipe)  # a method checks its own numbers: now, not in round 1
+        whole[section] = _section(section, settings, whole.get(section, {}))
+    recipe = Recipe(**whole)
+    if not untrusted({kind: whole.get(kind) for kind in ("method", "loss", "augment")}):
+        method_of(recipe)  # a method checks its own numbers: now, not in round 1
     return recipe
 
 
-def make(kind: str, table: Mapping[str, Any], **more: Any) -> Any:
-    """What ``table`` names, called with the arguments that it holds."""
-    arguments = dict(table)
-    return {**FIND, **OPTIONAL}[kind](arguments.pop("name"))(**arguments, **more)
-
-
 def to_toml(recipe: Recipe) -> str:
-    return tomli_w.dumps(_without_none(recipe.model_dump()))
+    return tomli_w.dumps(without_none(recipe.model_dump()))
 
 
-def from_toml(path: Path) -> Recipe:
-    return resolve(_parse(path))
+def from_toml(path: Path, trust: Iterable[str] = ()) -> Recipe:
+    return resolve(_parse(path), trust)
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -234,24 +218,13 @@ def _set(table: dict[str, Any], change: str) -> None:
     except tomllib.TOMLDecodeError:
         value = text
     *folders, last = path.strip().split(".")
+    if isinstance(value, str) and folders and last in ("name", "space"):
+        value = Trusted(value)  # the person typed it
     for folder in folders:
         table = table.setdefault(folder, {})
         if not isinstance(table, dict):
             raise MeadaError(f"--set {change}: '{folder}' is a value, not a table")
     table[last] = value
-
-
-def _arguments(kind: str, table: Any, find: Find) -> dict[str, Any]:
-    """The table with every default of the named function written out."""
-    if not isinstance(table, dict) or not isinstance(table.get("name"), str):
-        raise MeadaError(f"key '{kind}.name' is missing: a recipe names its {kind}")
-    name = table["name"]
-    model = _model(find(name), WEIGHTS if kind == "network" else {})
-    try:
-        values = model(**{k: v for k, v in table.items() if k != "name"})
-    except ValidationError as error:
-        raise explain(model, error).under(kind) from None
-    return {"name": name, **_without_none(values.model_dump())}
 
 
 def _section(section: str, settings: type[Settings], table: Any) -> Settings:
@@ -263,26 +236,3 @@ def _section(section: str, settings: type[Settings], table: Any) -> Settings:
         return settings(**table)
     except BadSetting as fault:
         raise fault.under(section) from None
-
-
-def _model(function: Callable[..., Any], more: Mapping[str, Any]) -> type[BaseModel]:
-    """The function's own signature, and what may stand beside it, as a table of settings."""
-    fields: dict[str, Any] = {
-        name: (
-            Any if p.annotation is inspect.Parameter.empty else p.annotation,
-            ... if p.default is inspect.Parameter.empty else p.default,
-        )
-        for name, p in inspect.signature(function, eval_str=True).parameters.items()
-        if p.kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-        and name != "num_classes"  # a network's comes from the data
-    }
-    return create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields, **more)
-
-
-def _without_none(table: Mapping[str, Any]) -> dict[str, Any]:
-    """TOML has no null: a key that is None is left out."""
-    return {
-        k: _without_none(v) if isinstance(v, dict) else list(v) if isinstance(v, tuple) else v
-        for k, v in table.items()
-        if v is not None
-    }

@@ -2,7 +2,7 @@
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import replace
@@ -85,6 +85,8 @@ def build_network(recipe: Recipe, classes: int, *, file: bool = True) -> nn.Modu
 def _fresh(recipe: Recipe, classes: int, *, file: bool) -> tuple[nn.Module, dict[str, Any]]:
     """The network, and what of it the file of weights gave: nothing, where none is named."""
     table = dict(recipe.network)
+    if not file and "pretrained" in table:
+        table["pretrained"] = False  # the weights come from elsewhere: nothing is downloaded
     name, partial = table.pop("weights", ""), bool(table.pop("partial", False))
     if not file:  # a run's own weights follow: a package of pretrained ones need not be installed
         table.pop("pretrained", None)
@@ -107,12 +109,12 @@ def _fresh(recipe: Recipe, classes: int, *, file: bool) -> tuple[nn.Module, dict
         return net, account
 
 
-def load_model(folder: RunFolder, classes: int, rule: str = "last") -> nn.Module:
+def load_model(folder: RunFolder, classes: int, rule: str = "last", trust: Iterable[str] = ()) -> nn.Module:
     """The network that a finished run chose by ``rule``."""
     path = folder.selected(rule)
     if not path.exists():
         raise MeadaError(f"{path} is not there: the run is not finished, or has no '{rule}' model")
-    net = build_network(folder.load_recipe(), classes, file=False)
+    net = build_network(folder.load_recipe(trust), classes, file=False)
     load_weights_into(net, path)
     return net
 

@@ -4,7 +4,7 @@ import fcntl
 import json
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 from meada.errors import MeadaError
 from meada.files import write_json, write_text
 from meada.machine.distributed import World
+from meada.runs.parts import code_in, refuse_disagreement
 from meada.runs.recipe import Recipe, from_toml, to_toml
 from meada.settings import flattened
 
@@ -99,7 +100,7 @@ class RunFolder:
         """A run that was begun: with the same recipe."""
         if not self.recipe.exists():
             raise MeadaError(f"{self.path} holds no run to resume: recipe.toml is not there")
-        held = from_toml(self.recipe)
+        held = from_toml(self.recipe, trust=[name for _, name in code_in(recipe.model_dump())])
         if held != recipe:
             raise MeadaError(
                 f"{self.recipe} differs from the recipe that was asked for in "
@@ -175,10 +176,13 @@ class RunFolder:
     def _ascent(self, round_: int) -> Path:
         return self.pool / f"round-{round_ + 1}.seconds"
 
-    def load_recipe(self) -> Recipe:
+    def load_recipe(self, trust: Iterable[str] = ()) -> Recipe:
+        """Code that the file names is run later only if its name is in ``trust``."""
         if not self.recipe.exists():
             raise MeadaError(f"{self.path} holds no run: recipe.toml is not there")
-        return from_toml(self.recipe)
+        recipe = from_toml(self.recipe, trust)
+        refuse_disagreement(recipe.model_dump(), trust)
+        return recipe
 
     def load_record(self) -> dict[str, Any]:
         if not self.finished:

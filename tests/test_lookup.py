@@ -1,4 +1,4 @@
-"""Networks by name: built in, somebody's own, timm's; each fault one sentence."""
+"""Things by name: built in, somebody's own, timm's; code only where a person named it; each fault one sentence."""
 
 import sys
 from types import ModuleType, SimpleNamespace
@@ -8,9 +8,15 @@ import torch
 from torch import nn
 
 from meada.errors import MeadaError
-from meada.networks.lookup import network
+from meada.lookup import Trusted, lookup
 from meada.networks.normalise import Normalise
+from meada.runs.parts import find, make
+from meada.runs.recipe import load_recipe, resolve
 from meada.units import sigma
+
+
+def network(name):
+    return find("network", name, trust=[name])
 
 
 def linear(num_classes: int, inputs: int = 12) -> nn.Module:
@@ -35,8 +41,6 @@ def test_a_function_with_classes_of_its_own_is_not_told_of_others(module):
 
 
 def test_a_recipe_takes_arguments_without_annotation(tmp_path):
-    from meada.runs.recipe import make, resolve
-
     (tmp_path / "n.py").write_text(
         "from torch import nn\ndef net(num_classes, width=3, *rest, **more):\n"
         "    last = nn.Linear(width, num_classes)\n"
@@ -46,7 +50,7 @@ def test_a_recipe_takes_arguments_without_annotation(tmp_path):
     recipe = resolve({
         "name": "x", "data": {"name": "embedded"}, "method": {"name": "erm"},
         "network": {"name": name, "width": 7},
-    })  # fmt: skip
+    }, trust=[name])  # fmt: skip
     assert make("network", recipe.network, num_classes=2)[1].out_features == 7
 
 
@@ -114,3 +118,83 @@ def test_timm_is_asked_for_by_name(timm, monkeypatch):
     monkeypatch.setitem(sys.modules, "timm", None)
     with pytest.raises(MeadaError, match="needs timm, which cannot be imported here"):
         network("timm:resnet18")
+
+
+def test_a_hubs_name_or_a_folder_is_code(timm):
+    for name in ("timm:hf-hub:somebody/net", "timm:local-dir:/tmp/net"):
+        with pytest.raises(MeadaError, match="this model needs code from timm:"):
+            find("network", name)
+
+
+def test_a_file_does_not_make_timm_download(timm):
+    table = {"name": "timm:resnet18", "pretrained": True}
+    with pytest.raises(MeadaError, match="downloads weights; pass --network timm:resnet18"):
+        make("network", table, num_classes=2)
+    make("network", {**table, "name": Trusted("timm:resnet18")}, num_classes=2)
+    assert timm == [("resnet18", True, 2)]
+
+
+@pytest.mark.parametrize("kind", ["method", "space", "data set", "network"])
+def test_code_is_run_only_if_the_person_named_it(kind, tmp_path):
+    marker = tmp_path / "marker"
+    (tmp_path / "c.py").write_text(f"open({str(marker)!r}, 'w').close()\ndef f():\n    return 3\n")
+    name = f"{tmp_path / 'c.py'}:f"
+    for trust in ((), ["other.py:f"], [f"{tmp_path / 'c.py'}:g"]):
+        with pytest.raises(
+            MeadaError, match=f"needs code from .*c.py:f; pass --{kind.split()[0]} .*c.py:f to allow it"
+        ):
+            lookup(kind, name, {}, trust=trust)
+    assert not marker.exists()
+    assert lookup(kind, name, {}, trust=[name])() == 3 and marker.exists()
+    assert lookup(kind, Trusted(name), {})() == 3
+
+
+def test_the_persons_file_runs_and_not_the_strangers(tmp_path):
+    for folder, value in (("theirs", 1), ("mine", 2)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "net.py").write_text(f"def f():\n    return {value}\n")
+    mine = f"{tmp_path / 'mine' / 'net.py'}:f"
+    assert lookup("network", f"{tmp_path / 'theirs' / 'net.py'}:f", {}, trust=[mine])() == 2
+
+
+PARTS = """
+from meada.datasets import DATASETS
+from meada.methods import METHODS
+
+def data(train: int = 40):
+    return DATASETS["embedded"](train=train, validation=20, test=20)
+
+def method(beta: float = 2.0):
+    return METHODS["meada"](beta=beta)
+"""
+
+
+def test_a_recipe_takes_data_and_method_from_a_file(tmp_path):
+    (tmp_path / "p.py").write_text(PARTS)
+    names = {kind: f"{tmp_path / 'p.py'}:{kind}" for kind in ("data", "method")}
+    table = {"name": "x", "network": {"name": "lenet"}, **{kind: {"name": name} for kind, name in names.items()}}
+    recipe = resolve(table, trust=names.values())
+    assert recipe.data["train"] == 40 and recipe.method["beta"] == 2.0
+    assert len(make("data", recipe.data).train) == 40
+    inert = resolve(table)
+    assert inert.method == {"name": names["method"]}  # read, and nothing run
+    with pytest.raises(MeadaError, match="this run needs code from .*p.py:data; pass --data "):
+        make("data", inert.data)
+
+
+@pytest.mark.parametrize(
+    "name, sentence",
+    [
+        ("builtins:print", "must give a Module, got NoneType"),
+        ("json:dumps", "network 'json:dumps' fails with TypeError"),
+        ("os:getcwd", "must give a Module, got str"),
+    ],
+)
+def test_a_function_that_gives_no_network_is_refused(name, sentence):
+    with pytest.raises(MeadaError, match=sentence):
+        make("network", {"name": Trusted(name)}, num_classes=2)
+
+
+def test_a_name_that_the_recipe_does_not_have_is_refused():
+    with pytest.raises(MeadaError, match="--trust me.py:net must be a name in the recipe, got .*lenet"):
+        load_recipe("digits/erm", trust=["me.py:net"])

@@ -1,0 +1,143 @@
+"""Find a method, network, space or data set by its name; run code from elsewhere only if a person named it.
+
+Each kind has a table of built-in names. Any other name is ``FILE.py:function`` or ``module:function``: importing it
+runs somebody's code. A recipe, a record or a model file may come from a stranger, so such a name is looked up only if
+it is :class:`Trusted`: typed on the command line, or given as ``trust=`` in Python.
+"""
+
+import importlib
+import importlib.util
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from meada.errors import MeadaError, nearest
+
+FORMS = "FILE.py:function or module:function"
+Makers = Mapping[str, Callable[[str], Callable[..., Any]]]  # by prefix, as ``timm`` in ``timm:resnet18``
+NO_MAKERS: Makers = {}
+
+
+class Trusted(str):
+    """A name that a person gave. What is read from a file is a plain string."""
+
+
+def lookup(
+    kind: str,
+    name: str,
+    known: Mapping[str, Callable[..., Any]],
+    *,
+    trust: Iterable[str] = (),
+    makers: Makers = NO_MAKERS,
+) -> Callable[..., Any]:
+    """The function that ``name`` stands for.
+
+    >>> lookup("number", "two", {"two": lambda: 2})()
+    2
+    >>> lookup("path", "os:getcwd", {})
+    Traceback (most recent call last):
+    meada.errors.MeadaError: this run needs code from os:getcwd; pass --path os:getcwd to allow it
+    """
+    if name in known:
+        return known[name]
+    prefix, _, rest = name.partition(":")
+    if prefix in makers and not set(rest) & set(":/\\"):  # a hub's or a folder's name is code
+        return makers[prefix](rest)
+    place, colon, function = name.rpartition(":")
+    if not colon or not place or not function:
+        forms = " or ".join([*(f"{maker}:NAME" for maker in makers), FORMS])
+        raise MeadaError(f"unknown {kind} '{name}': {nearest(name, known)} (or {forms})")
+    allowed = trusted(name, trust)
+    if not isinstance(allowed, Trusted):
+        raise MeadaError(needs_code(kind, name))
+    if prefix in makers:
+        return makers[prefix](rest)
+    return _function(kind, allowed)
+
+
+def trusted(name: str, trust: Iterable[str]) -> str:
+    """``name`` as the person gave it: the same, or a file of that name and function in another folder.
+
+    >>> trusted("/theirs/net.py:make", ["mine/net.py:make"])
+    'mine/net.py:make'
+    >>> isinstance(trusted("os:system", ["net.py:make"]), Trusted)
+    False
+    """
+    if isinstance(name, Trusted):
+        return name
+    for given in trust:
+        if given == name or (_file(name) and _file(given) == _file(name)):
+            return Trusted(given)
+    return name
+
+
+def is_code(name: object, known: Iterable[str] = (), makers: Iterable[str] = ()) -> bool:
+    """Whether a name stands for code outside the package."""
+    if not isinstance(name, str) or ":" not in name or name in known:
+        return False
+    prefix, _, rest = name.partition(":")
+    return prefix not in makers or bool(set(rest) & set(":/\\"))
+
+
+def needs_code(kind: str, name: str) -> str:
+    subject = "model" if kind == "network" else "run"
+    return f"this {subject} needs code from {name}; pass --{kind.split()[0]} {name} to allow it"
+
+
+def accepting(function: Callable[..., Any], argument: str) -> Callable[..., Any]:
+    """``function``, called without ``argument`` if it does not take it."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return function
+    if argument in parameters or inspect.Parameter.VAR_KEYWORD in {p.kind for p in parameters.values()}:
+        return function
+
+    @wraps(function)
+    def without(**arguments: Any) -> Any:
+        return function(**{name: value for name, value in arguments.items() if name != argument})
+
+    return without
+
+
+def first_line(error: BaseException) -> str:
+    """An exception in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+
+
+def _file(name: str) -> str:
+    """``net.py:make`` of ``folder/net.py:make``; nothing where no file is named."""
+    place, _, function = name.rpartition(":")
+    return f"{Path(place).name}:{function}" if place.endswith(".py") else ""
+
+
+def _function(kind: str, name: str) -> Callable[..., Any]:
+    place, _, function = name.rpartition(":")
+    module = _from_file(kind, name, Path(place)) if place.endswith(".py") else _imported(kind, name, place)
+    found = getattr(module, function, None)
+    if not callable(found):
+        raise MeadaError(f"{kind} '{name}': {place} has no function '{function}'")
+    return found
+
+
+def _from_file(kind: str, name: str, path: Path) -> ModuleType:
+    if not path.is_file():
+        raise MeadaError(f"{kind} '{name}': there is no file {path}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever somebody's file does
+        raise MeadaError(f"{kind} '{name}': {path} fails with {first_line(error)}") from error
+    return module
+
+
+def _imported(kind: str, name: str, place: str) -> ModuleType:
+    try:
+        return importlib.import_module(place)
+    except Exception as error:
+        raise MeadaError(f"{kind} '{name}': importing {place} fails with {first_line(error)}") from error
