@@ -48,7 +48,9 @@ def test_it_shows_a_table_and_leaves_two_pictures(runs, tmp_path):
 
 
 def test_its_table_fits_a_terminal_with_every_number_whole(runs):
-    got = call(runs["meada"], "--judge", runs["erm"], "--no-pictures").output
+    got = call(
+        runs["meada"], "--judge", runs["erm"], "--no-pictures", "--network", network_of(runs["erm"] / "recipe.toml")
+    ).output
     rounds = json.loads((runs["meada"] / "record.json").read_text())["rounds"]
     assert max(map(len, got.splitlines())) <= 80 and "\u2026" not in got
     before, after = rounds[1]["entropy"]

@@ -53,7 +53,7 @@ def test_an_attack_is_measured_once_and_then_reported(tmp_path):
     out = tmp_path / "run"
     recipe = write_recipe(tmp_path, method="erm", settings="")
     meada("train", recipe, "--out", out, "--quiet", "--network", network_of(recipe))
-    got = json.loads(meada("evaluate", out, "--pgd", "10", "--json"))
+    got = json.loads(meada("evaluate", out, "--pgd", "10", "--json", "--network", network_of(recipe)))
     held = json.loads((out / "attack.json").read_text())
     assert held["domains"].keys() == {"source", "noisy", "blurred"}
     assert got["noisy"]["pgd"] == held["domains"]["noisy"] and held["rule"] == "last"
