@@ -1,122 +1,92 @@
-"""Intervals, differences and p-values against what is known of them without resampling."""
+"""What the page says of differences: through the functions that it uses, from runs on disk."""
+
+import json
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 from tests_records import write_run
 
 from meada.evaluation.predictions import load_predictions, save_predictions
 from meada.evaluation.statistics import t_interval
-from meada.reports.page.correct import Bootstrap
+from meada.reports.page import build
+from meada.reports.page.correct import difference, interval
 from meada.reports.page.groups import experiments
-from meada.reports.page.statistics import (
-    bootstrap_p,
-    by_seeds,
-    holm,
-    image_means,
-    percentile_interval,
-    seed_weights,
-)
 from meada.reports.runs import find_runs
 
-
-def test_resampled_images_spread_as_a_proportion_does():
-    right = (np.arange(400) < 300).astype(float)[None]
-    means = image_means(right)
-    assert means.mean() == pytest.approx(0.75, abs=0.003)
-    assert means.std() == pytest.approx((0.75 * 0.25 / 400) ** 0.5, rel=0.06)
+CORRUPTIONS = tuple(f"corruption_{k}" for k in range(15))
 
 
-def test_resampled_seeds_add_their_variance():
-    accuracies = np.array([40.0, 50.0, 60.0])
-    drawn = (seed_weights(3) * accuracies).sum(1)
-    assert np.allclose(seed_weights(3).sum(1), 1)
-    assert drawn.std() == pytest.approx(accuracies.std() / 3**0.5, rel=0.06)
-
-
-def test_the_same_images_are_drawn_for_every_method():
-    rng = np.random.default_rng(0)
-    a = (rng.random((2, 100)) < 0.6).astype(float)
-    both = image_means(np.concatenate([a, a]))
-    assert np.array_equal(both[:, :2], both[:, 2:]) and np.array_equal(both[:, :2], image_means(a))
-
-
-def test_a_difference_of_nothing_may_be_chance_and_a_sure_one_may_not():
-    assert bootstrap_p(np.zeros(1999)) == 1.0
-    assert bootstrap_p(np.ones(1999)) == bootstrap_p(-np.ones(1999)) == 2 / 2000
-    gap = percentile_interval(np.arange(1001) / 1000, "")
-    assert (gap.low, gap.high) == (pytest.approx(0.025), pytest.approx(0.975))
-
-
-def test_by_seeds_is_students_test():
-    a, b = [50.0, 52.0, 57.0, 51.0], [49.0, 50.0, 51.0, 50.5]
-    paired, welch = (by_seeds(a, b, paired=p) for p in (True, False))
-    assert paired.p == pytest.approx(stats.ttest_rel(a, b).pvalue)
-    assert welch.p == pytest.approx(stats.ttest_ind(a, b, equal_var=False).pvalue)
-    low, high = stats.ttest_rel(a, b).confidence_interval(0.95)
-    assert (paired.interval.low, paired.interval.high) == pytest.approx((low, high))
-    assert paired.value == pytest.approx(2.375)
-    one = by_seeds([50.0], [40.0], paired=True)
-    assert one.value == 10 and one.p is None and one.interval is None
-
-
-def test_seeds_that_all_agree_leave_no_nan():
-    assert by_seeds([50.0, 51.0], [50.0, 51.0], paired=True).p == 1.0
-    assert by_seeds([51.0, 52.0], [50.0, 51.0], paired=True).p == 0.0
-    assert by_seeds([50.0, 50.0], [50.0, 50.0], paired=False).p == 1.0
-    assert t_interval([50.0, 50.0]).low == t_interval([50.0, 50.0]).high == 50.0
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
-def test_holm_keeps_the_order_and_is_bonferroni_for_the_smallest(p_values):
-    corrected = holm(p_values)
-    assert all(p <= q <= 1 for p, q in zip(p_values, corrected, strict=True))
-    ranked = [corrected[i] for i in np.argsort(p_values, kind="stable")]
-    assert ranked == sorted(ranked)
-    assert min(corrected) == pytest.approx(min(1.0, len(p_values) * min(p_values)))
-
-
-@pytest.fixture
-def experiment(tmp_path):
-    for seed in range(3):
-        write_run(tmp_path, "erm", seed=seed, skill=1.0)
-        write_run(tmp_path, "meada", seed=seed, skill=2.0)
-    (one,) = experiments(find_runs([tmp_path]))
+def one_experiment(folder):
+    (one,) = experiments(find_runs([folder]))
     return one
 
 
-def test_pairing_by_image_narrows_a_difference(experiment):
-    """The same noise behind both methods: what one reads, the better one reads too."""
-    boot = Bootstrap("last", experiment.domains)
-    boot.prepare(list(experiment.runs()))
-    erm, meada = experiment.groups
-    gap = boot.difference(meada, erm, "mean")
-    values = [g.summary("last", "mean").mean for g in (meada, erm)]
-    assert gap.value == pytest.approx(values[0] - values[1]) and gap.seeds == 3
-    assert gap.interval.low < gap.value < gap.interval.high
-    wide = [boot.interval(g, "mean") for g in (meada, erm)]
-    apart = sum((i.high - i.low) ** 2 for i in wide) ** 0.5
-    assert gap.interval.high - gap.interval.low < 0.8 * apart
-    assert gap.p < 0.05 and "paired bootstrap" in gap.interval.how
-    itself = boot.difference(erm, erm, "svhn")
-    assert (itself.value, itself.interval.low, itself.interval.high, itself.p) == (0, 0, 0, 1)
+def verdicts(page) -> list[str]:
+    tables = [block for block in page.blocks() if getattr(block, "title", "").startswith("Difference from")]
+    return [str(row[-1]) for table in tables for row in table.rows]
 
 
-def test_without_predictions_the_seeds_alone_speak(tmp_path):
+def words(page) -> str:
+    return " ".join(block.text for block in page.blocks() if hasattr(block, "text"))
+
+
+def test_wide_gaps_are_beyond_chance_however_many_rivals_and_columns_there_are(tmp_path):
+    """Ten seeds, seven rivals, fifteen corruptions and their mean, every gap about 65 points."""
+    methods = ("ada", "meada", "mixup", "cutout", "cutmix", "augmix", "autoaugment")
+    for seed in range(10):
+        for method in ("erm", *methods):
+            write_run(tmp_path, method, seed=seed, skill=0.0 if method == "erm" else 9.0, images=60,
+                      domains=CORRUPTIONS, predictions=seed % 2 == 0)  # fmt: skip
+    assert verdicts(build(find_runs([tmp_path]))) == ["beyond chance"] * 7 * 16
+
+
+def test_seeds_speak_of_methods_with_or_without_predictions(tmp_path):
     for seed in range(3):
-        write_run(tmp_path, "erm", seed=seed, predictions=False)
-        write_run(tmp_path, "meada", seed=seed, skill=2.0, predictions=False)
-    (one,) = experiments(find_runs([tmp_path]))
-    boot = Bootstrap("last", one.domains)
-    boot.prepare(list(one.runs()))
-    erm, meada = one.groups
-    wanted = t_interval(erm.values("last", "svhn"))
-    assert boot.interval(erm, "svhn") == wanted
-    values = [g.values("last", "svhn") for g in (meada, erm)]
-    assert boot.difference(meada, erm, "svhn").p == pytest.approx(stats.ttest_rel(*values).pvalue)
+        write_run(tmp_path, "erm", seed=seed, predictions=True)
+        write_run(tmp_path, "meada", seed=seed, skill=2.0, predictions=True)
+    erm, meada = (one := one_experiment(tmp_path)).groups
+    for domain in (*one.domains, "mean"):
+        values = [g.values("last", domain) for g in (meada, erm)]
+        gap = difference(meada, erm, "last", domain)
+        assert gap.p == pytest.approx(stats.ttest_rel(*values).pvalue) and gap.about == "methods"
+        assert interval(erm, "last", domain) == t_interval(values[1])
+
+
+def test_one_seed_speaks_of_two_models_and_never_of_the_methods(tmp_path):
+    write_run(tmp_path, "erm", skill=0.0, images=300)
+    write_run(tmp_path, "meada", skill=6.0, images=300)
+    page = build(find_runs([tmp_path]))
+    assert verdicts(page) == ["these two models differ"] * 3
+    assert "These two models, one run of each: ME-ADA is" in words(page) and "beyond chance" not in verdicts(page)
+    assert "about the methods, one training run of each says nothing" in words(page)
+    erm, meada = one_experiment(tmp_path).groups
+    gap = difference(meada, erm, "last", "mean")
+    assert gap.interval.low < gap.value < gap.interval.high and gap.about == "models"
+    values = [g.values("last", "mean")[0] for g in (meada, erm)]
+    assert gap.value == pytest.approx(values[0] - values[1])
+
+
+def test_one_seed_without_predictions_is_unknown(tmp_path):
+    write_run(tmp_path, "erm", skill=0.0, predictions=False)
+    write_run(tmp_path, "meada", skill=6.0)
+    page = build(find_runs([tmp_path]))
+    assert verdicts(page) == ["unknown"] * 3
+    assert "whether the two models differ is unknown" in words(page)
+
+
+def test_gaps_that_do_not_vary_are_unknown_on_the_page(tmp_path):
+    for seed in range(2):
+        for method, accuracy in (("erm", 40.0 + seed), ("meada", 90.0 + seed)):
+            record = write_run(tmp_path, method, seed=seed, predictions=False) / "record.json"
+            held = json.loads(record.read_text())
+            for scores in held["results"]["last"].values():
+                scores["accuracy"] = accuracy
+            record.write_text(json.dumps(held))
+    page = build(find_runs([tmp_path]))
+    assert verdicts(page) == ["unknown"] * 3
+    assert "whether this is chance is unknown" in words(page)
 
 
 def test_severities_of_one_image_are_one_image(tmp_path):
@@ -129,10 +99,48 @@ def test_severities_of_one_image_are_one_image(tmp_path):
         for name in parts:
             parts[name] = torch.cat([parts[name]] * 5)
     save_predictions(five, told, classes)
-    found = []
-    for k in "ab":
-        (experiment,) = experiments(find_runs([tmp_path / k]))
-        boot = Bootstrap("last", experiment.domains)
-        boot.prepare(list(experiment.runs()))
-        found.append(boot.interval(experiment.groups[0], "svhn"))
-    assert found[0].low == pytest.approx(found[1].low) and found[0].high == pytest.approx(found[1].high)
+    for domain in ("svhn", "mean"):
+        first, second = (interval(one_experiment(tmp_path / k).groups[0], "last", domain) for k in "ab")
+        assert (first.low, first.high) == pytest.approx((second.low, second.high))
+
+
+def test_corruptions_of_the_same_pictures_are_not_independent(tmp_path):
+    """The mean over corrupted domains is as wide as one of them where all agree; over other domains it is narrower."""
+    wide = {}
+    for severities in (1, 0):
+        path = write_run(tmp_path / str(severities), "erm", severities=severities, domains=("a", "b", "c", "d"))
+        file = path / "predictions.safetensors"
+        told, classes = load_predictions(file)
+        first = told["last"].domains["a"]
+        for name in told["last"].domains:
+            told["last"].domains[name] = first
+        save_predictions(file, told, classes)
+        group = one_experiment(tmp_path / str(severities)).groups[0]
+        spans = [interval(group, "last", domain) for domain in ("a", "mean")]
+        wide[severities] = np.divide(*(span.high - span.low for span in spans[::-1]))
+    assert wide[1] == pytest.approx(1.0) and wide[0] == pytest.approx(0.5, abs=0.08)
+
+
+def test_two_models_that_saw_other_pictures_are_not_paired(tmp_path):
+    write_run(tmp_path, "erm")
+    file = write_run(tmp_path, "meada", skill=3.0) / "predictions.safetensors"
+    told, classes = load_predictions(file)
+    for parts in told["last"].domains.values():
+        parts["label"], parts["guess"] = parts["label"].flip(0), parts["guess"].flip(0)
+    save_predictions(file, told, classes)
+    erm, meada = one_experiment(tmp_path).groups
+    assert difference(meada, erm, "last", "svhn").interval is None
+
+
+def test_pools_of_8_and_of_32_bits_are_two_experiments(tmp_path):
+    for seed in range(2):
+        for store in ("float32", "uint8"):
+            run = write_run(tmp_path, "meada", seed=seed, name=f"{store}-{seed}")
+            recipe = run / "recipe.toml"
+            keep = "true" if seed else "false"  # makes no other experiment
+            recipe.write_text(f"{recipe.read_text()}\n[pool]\nstore = '{store}'\nkeep = {keep}\n")
+        write_run(tmp_path, "meada", seed=seed + 2, name=f"older-{seed}")  # before there was a choice: float32
+    groups = one_experiment(tmp_path).groups
+    assert sorted((g.label, len(g.runs)) for g in groups) == [
+        ("ME-ADA, pool.store = float32", 4), ("ME-ADA, pool.store = uint8", 2),
+    ]  # fmt: skip

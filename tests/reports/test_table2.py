@@ -89,8 +89,8 @@ def test_the_notes_say_how_everything_was_chosen(tmp_path):
     for sentence in (
         "beta 100 for sketch",
         "oracle knowledge of the domain held out",
-        "ours, source_val: the checkpoint was chosen knowing held-out source images",
-        "ours, oracle: the checkpoint was chosen knowing the targets themselves",
+        "ours, source_val: the best on held-out source images",
+        "ours, oracle: the best on the targets themselves",
         "ours, scaled: 400 steps, 200 pictures of each source (the paper: 45,000 steps)",
         "alexnet, weights from conv.pth; left at random: classifier.1.weight",
         "10 of the 2,048 published are there",

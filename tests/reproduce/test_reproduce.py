@@ -4,6 +4,9 @@ import json
 import signal
 import subprocess
 import sys
+from contextlib import redirect_stdout
+from io import StringIO
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -257,19 +260,61 @@ def test_a_look_ahead_has_hours_for_every_run(tmp_path):
 
 @pytest.mark.parametrize("name", SETS)
 def test_every_set_can_be_looked_at_before_it_runs(name, tmp_path, monkeypatch):
-    monkeypatch.setattr("meada.reproduce.trials.trial", lambda recipe: Costs(1.0, 0.1, 0.01))
+    monkeypatch.setattr("meada.reproduce.trials.trial", lambda recipe, sizes: Costs(1.0, 0.1, 0.01))
     done = CliRunner().invoke(app, ["reproduce", name, "--seeds", "1", "--dry-run", "--out", str(tmp_path)])
     assert done.exit_code == 0 and "unknown" not in done.output
     assert done.output.count(" MB while it runs") == len(items_of(name, [], 1, [])) > 1
 
 
+def test_data_sets_say_their_sizes_before_they_are_read():
+    """What ``--dry-run`` counts is what the task holds."""
+    from meada.datasets import DATASETS, sizes_of
+
+    for table in ({"train": 60, "validation": 20, "test": 30}, {"train": 50, "targets": ["noisy"]}):
+        assert sizes_of({"name": "embedded", **table}) == DATASETS["embedded"](**table).sizes
+    large = {"train": 100, "validation": 100, "test": 2_000}
+    assert sizes_of({"name": "embedded", **large}).targets["sklearn_digits"] == 1_797
+    cifar = sizes_of({"name": "cifar100", "train": 1000, "test": 100})
+    assert (cifar.classes, cifar.train, sum(cifar.targets.values())) == (100, 1000, 15 * 5 * 100)
+    assert sizes_of({"name": "digits", "targets": ["svhn", "usps"]}).targets == {"svhn": 26_032, "usps": 2_007}
+    pacs = sizes_of({"name": "pacs", "sources": ["photo"]})
+    assert (pacs.classes, pacs.sources, len(pacs.targets)) == (7, 1, 3)
+
+
+def test_a_tree_of_pictures_is_counted(tmp_path):
+    from PIL import Image
+
+    from meada.datasets import DATASETS, sizes_of
+
+    for domain, name, k in product(("art", "photo", "sketch"), ("cat", "dog"), range(10)):
+        (folder := tmp_path / "tree" / domain / name).mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8), (k, k, len(domain))).save(folder / f"{k}.png")
+    table = {"folder": str(tmp_path / "tree"), "targets": ["sketch"], "side": 8}
+    read = DATASETS["domains"](**table, cache=str(tmp_path / "cache")).sizes
+    assert sizes_of({"name": "domains", **table}) == read
+    assert (read.classes, read.train, read.targets, read.sources) == (2, 36, {"sketch": 20}, 2)
+
+
+def test_a_data_set_of_unknown_size_has_no_hours_and_no_bytes(tmp_path):
+    from meada.cli.reproduce import _list
+
+    recipe = load_recipe("digits/erm")
+    elsewhere = recipe.model_copy(update={"data": {"name": "domains", "folder": str(tmp_path / "absent")}})
+    assert megabytes(elsewhere) is None and tried_seconds([Item(elsewhere)]) == {}
+    out = StringIO()
+    with redirect_stdout(out):
+        _list([Item(elsewhere)], tmp_path, [], 1)
+    assert "hours unknown  bytes unknown" in out.getvalue() and "runs whose size is unknown" in out.getvalue()
+
+
 def test_bytes_follow_the_size_of_the_images():
     def without_weights(name, *changes):
+        from meada.datasets import sizes_of
         from meada.reproduce.cost import weights
 
         recipe = load_recipe(name, [*changes])
         copies = 8 + (2 if recipe.descent.name == "adam" else 1)  # both SGDs here have momentum
-        return megabytes(recipe) - weights(recipe) * copies / 1e6
+        return megabytes(recipe) - weights(recipe, sizes_of(recipe.data).classes) * copies / 1e6
 
     assert without_weights("digits/meada") == pytest.approx(70_000 * 3 * 32**2 * 4 / 1e6)
     assert without_weights("digits/erm") == pytest.approx(0)

@@ -69,10 +69,12 @@ def _list(items: "Sequence[Item]", out: Path, timings: list[Path], jobs: int) ->
         state = "to run" if item in waiting else "done"
         hours = f"{known[item.name] / 3600:,.2f} h" if item.name in known else "hours unknown"
         about = "about " if item.name in tried else ""
-        typer.echo(f"{item.name}  {state}  {about}{hours}  {size:,.0f} MB while it runs")
-    most = sum(sorted(sizes)[-jobs:])
+        room = "bytes unknown: the data must be read first" if size is None else f"{size:,.0f} MB while it runs"
+        typer.echo(f"{item.name}  {state}  {about}{hours}  {room}")
+    most = sum(sorted(size or 0 for size in sizes)[-jobs:])
     left = time_left(waiting, {}, known, jobs)
-    typer.echo(f"{len(items)} runs, {len(waiting)} to run; {left}; up to {most:,.0f} MB at once")
+    more = ", and runs whose size is unknown" if None in sizes else ""
+    typer.echo(f"{len(items)} runs, {len(waiting)} to run; {left}; up to {most:,.0f} MB at once{more}")
 
 
 def _tried(items: "Sequence[Item]", jobs: int) -> dict[str, float]:

@@ -1,15 +1,18 @@
 """Every data set by the name that a recipe calls it by; each returns a :class:`Task`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
-from meada.datasets.cifar import cifar10, cifar100
-from meada.datasets.digits import digits
-from meada.datasets.domains import domains
-from meada.datasets.embedded import embedded
+from meada.datasets.cifar import CIFAR10, CIFAR100, cifar10, cifar100, cifar_sizes
+from meada.datasets.digits import digits, digits_sizes
+from meada.datasets.domains import domains, domains_sizes
+from meada.datasets.embedded import embedded, embedded_sizes
 from meada.datasets.folder import folder
-from meada.datasets.pacs import pacs
+from meada.datasets.pacs import pacs, pacs_sizes
 from meada.datasets.printed_numbers import printed_numbers
-from meada.datasets.task import Samples, Task
+from meada.datasets.task import Samples, Sizes, Task
+from meada.errors import MeadaError
 
 DATASETS: dict[str, Callable[..., Task]] = {
     "embedded": embedded,
@@ -21,8 +24,32 @@ DATASETS: dict[str, Callable[..., Task]] = {
     "folder": folder,
 }
 
+# The same arguments; a data set that is not here has to be read before its sizes are known.
+SIZES: dict[str, Callable[..., Sizes]] = {
+    "embedded": embedded_sizes,
+    "digits": digits_sizes,
+    "cifar10": partial(cifar_sizes, CIFAR10),
+    "cifar100": partial(cifar_sizes, CIFAR100),
+    "pacs": pacs_sizes,
+    "domains": domains_sizes,
+}
+
+
+def sizes_of(data: Mapping[str, Any]) -> Sizes | None:
+    """Of a recipe's data table, without reading an image; None: not known here.
+
+    >>> sum(sizes_of({"name": "embedded"}).targets.values())
+    5000
+    """
+    arguments = dict(data)
+    try:
+        return SIZES[arguments.pop("name")](**arguments)
+    except (KeyError, MeadaError, OSError):
+        return None
+
+
 # Tried apart from a recipe's own domains: stand-ins, which count in no mean. They are given the
 # classes of what is tried, and refuse those that they do not show.
 APART: dict[str, Callable[[Sequence[str]], Samples]] = {"printed_numbers": printed_numbers}
 
-__all__ = ["APART", "DATASETS", "Samples", "Task"]
+__all__ = ["APART", "DATASETS", "SIZES", "Samples", "Sizes", "Task", "sizes_of"]

@@ -10,10 +10,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from meada.corruptions import CORRUPTIONS
 from meada.datasets import cifar_c
 from meada.datasets.published import safe_pickle
 from meada.datasets.published.disk import md5
-from meada.datasets.task import Samples, Task
+from meada.datasets.task import Samples, Sizes, Task
 from meada.errors import MeadaError
 from meada.files import data_root
 from meada.streams import stream
@@ -121,6 +122,12 @@ def cifar(
 
 cifar10: Callable[..., Task] = partial(cifar, CIFAR10)
 cifar100: Callable[..., Task] = partial(cifar, CIFAR100)
+
+
+def cifar_sizes(published: Published, *, train: int = 48_000, test: int = 10_000, **_: object) -> Sizes:
+    """Every target holds all severities."""
+    targets = dict.fromkeys(CORRUPTIONS, len(cifar_c.SEVERITIES) * test)
+    return Sizes(len(published.classes), train, targets, side=SIDE)
 
 
 def find(published: Published, root: Path) -> Path:

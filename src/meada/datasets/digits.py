@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from meada.datasets.published import disk
-from meada.datasets.published.catalogue import CATALOGUE
+from meada.datasets.published.catalogue import CATALOGUE, domain
 from meada.datasets.published.formats import Raw, idx, libsvm, mat, png_list
-from meada.datasets.task import Samples, Task, check
+from meada.datasets.task import Samples, Sizes, Task, check
 from meada.errors import MeadaError, nearest
 from meada.files import data_root
 
@@ -44,6 +44,16 @@ def digits(
         sources=("mnist",),
         provenance=_provenance(folder, names, train, validation),
     )
+
+
+def digits_sizes(
+    *, train: int = 10_000, targets: Sequence[str] = "available", root: str | Path | None = None, **_: object
+) -> Sizes:
+    """As published; where no file is there yet, of the three targets whose files can be had."""
+    names = [name for name in TARGETS if _any_present(name, data_root(root))] or ["svhn", "mnist_m", "usps"]
+    if targets != "available":
+        names = [targets] if isinstance(targets, str) else list(targets)
+    return Sizes(len(CLASSES), train, {name: domain(name).images for name in names}, side=SIDE)
 
 
 def load_domain(name: str, root: str | Path | None = None) -> Samples:

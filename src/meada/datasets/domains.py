@@ -12,7 +12,7 @@ import torch
 
 from meada.datasets.pictures.image_cache import Listing, Tell, load_images
 from meada.datasets.pictures.tree import Entry, Split, Tree, part, read_tree
-from meada.datasets.task import Samples, Task
+from meada.datasets.task import Samples, Sizes, Task
 from meada.errors import MeadaError, nearest
 from meada.files import data_root
 
@@ -48,15 +48,8 @@ def domains(
         tell: hears of pictures decoded, and of how many.
     """
     _check(side, per_domain, held_out, seed)
-    tree = read_tree(Path(folder) if Path(folder).is_dir() else data_root(root) / folder)
-    learn, meet = protocol(tree.domains, sources, targets)
-
-    def entries(names: Sequence[str], split: Split) -> list[list[Entry]]:
-        return [part(tree, name, split, held_out=held_out, seed=seed) for name in names]
-
-    chosen = entries(learn, "crossval")
-    fit = [spread(of_one, per_domain) for of_one in entries(learn, "train")]
-    tests = [[of_one] for of_one in entries(meet, "test")]
+    tree, learn, meet = _protocol_of(folder, root, sources, targets)
+    fit, chosen, tests = _entries(tree, learn, meet, per_domain, held_out, seed)
     _disjoint(tree, fit, chosen)
     fits, some = "+".join(learn), "" if per_domain is None else f", {per_domain} of each"
     names = [f"train {fits}{some}", f"crossval {fits}", *(f"test {name}" for name in meet)]
@@ -69,6 +62,45 @@ def domains(
         sources=learn,
         provenance=_provenance(tree, learn, meet, (fit, chosen, tests), side),
     )
+
+
+def domains_sizes(
+    *,
+    folder: str,
+    targets: Sequence[str] = (),
+    sources: Sequence[str] = (),
+    side: int = 224,
+    per_domain: int | None = None,
+    held_out: float = 0.1,
+    seed: int = 0,
+    root: str | Path | None = None,
+    **_: object,
+) -> Sizes:
+    """Counted in the tree: files are listed, none is opened."""
+    tree, learn, meet = _protocol_of(folder, root, sources, targets)
+    fit, _chosen, tests = _entries(tree, learn, meet, per_domain, held_out, seed)
+    tested = {name: len(of_one[0]) for name, of_one in zip(meet, tests, strict=True)}
+    return Sizes(len(tree.classes), sum(map(len, fit)), tested, len(learn), side)
+
+
+def _protocol_of(
+    folder: str, root: str | Path | None, sources: Sequence[str], targets: Sequence[str]
+) -> tuple[Tree, tuple[str, ...], tuple[str, ...]]:
+    tree = read_tree(Path(folder) if Path(folder).is_dir() else data_root(root) / folder)
+    return tree, *protocol(tree.domains, sources, targets)
+
+
+def _entries(
+    tree: Tree, learn: Sequence[str], meet: Sequence[str], per_domain: int | None, held_out: float, seed: int
+) -> tuple[list[list[Entry]], list[list[Entry]], list[list[list[Entry]]]]:
+    """To train on and held out, by source; to test on, by target."""
+
+    def entries(names: Sequence[str], split: Split) -> list[list[Entry]]:
+        return [part(tree, name, split, held_out=held_out, seed=seed) for name in names]
+
+    chosen = entries(learn, "crossval")
+    fit = [spread(of_one, per_domain) for of_one in entries(learn, "train")]
+    return fit, chosen, [[of_one] for of_one in entries(meet, "test")]
 
 
 def protocol(

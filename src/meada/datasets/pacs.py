@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from meada.datasets.domains import domains
+from meada.datasets.domains import domains, protocol
 from meada.datasets.pictures.image_cache import Tell
 from meada.datasets.published.catalogue import PACS, advice
-from meada.datasets.task import Task
+from meada.datasets.task import Sizes, Task
 from meada.errors import MeadaError
 from meada.files import data_root
 
@@ -46,6 +46,20 @@ def pacs(
         tell=tell,
     )
     return replace(task, provenance=_beside_published(task, folder / "images"))
+
+
+def pacs_sizes(
+    *,
+    targets: Sequence[str] = (),
+    sources: Sequence[str] = (),
+    side: int = 224,
+    per_domain: int | None = None,
+    **_: object,
+) -> Sizes:
+    """As published, a tenth of the sources held out."""
+    learn, meet = protocol([*DOMAINS], sources, targets)
+    train = sum(min(per_domain or DOMAINS[name], round(0.9 * DOMAINS[name])) for name in learn)
+    return Sizes(7, train, {name: DOMAINS[name] for name in meet}, len(learn), side)
 
 
 def count(root: Path) -> int:

@@ -30,6 +30,17 @@ class Samples:
 
 
 @dataclass(frozen=True)
+class Sizes:
+    """How much there is of a task, known before anything is read."""
+
+    classes: int
+    train: int
+    targets: Mapping[str, int]  # images of each
+    sources: int = 1
+    side: int = 32
+
+
+@dataclass(frozen=True)
 class Task:
     """One source to learn from, a held-out part of it, and domains never seen in training."""
 
@@ -46,6 +57,11 @@ class Task:
     def __post_init__(self) -> None:
         for name, part in self.parts().items():
             check(name, part, len(self.classes))
+
+    @property
+    def sizes(self) -> Sizes:
+        targets = {name: len(part) for name, part in self.targets.items()}
+        return Sizes(len(self.classes), len(self.train), targets, len(self.sources), self.train.images.shape[-1])
 
     def parts(self) -> dict[str, Samples]:
         clean = {} if self.clean is None else {"clean": self.clean}

@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 RULES = ("last", "source_val", "crafted", "oracle")
-KNOWS = {
-    "last": "nothing: the last step",
-    "source_val": "held-out source images",
-    "crafted": "held-out source images under crafted shifts",
-    "oracle": "the targets themselves (as the published code does): oracle",
+KNOWS = {  # how each rule chooses, as reports say it
+    "last": "the last training step; no data was used to choose it",
+    "source_val": "the best on held-out source images",
+    "crafted": "the best on held-out source images under crafted shifts",
+    "oracle": "the best on the targets themselves, as the published code does",
 }
 
 

@@ -1,65 +1,49 @@
-"""Digits: what is known of the differences between methods from a few seeds."""
+"""Digits: which differences between methods are more than chance."""
 
-import math
 from collections.abc import Sequence
 
-from meada.evaluation.statistics import Summary, summarise
-from meada.reports.digits import COLUMNS, TITLES, Groups, score_of, summary
+from meada.evaluation.statistics import Verdict, over_seeds, verdicts
+from meada.reports.digits import COLUMNS, TITLES, Groups, score_of
 from meada.reports.runs import Run
 from meada.reports.text import head, line
 
 PAIRS = (("ada", "erm"), ("meada", "erm"), ("meada", "ada"), ("meada", "par"), ("par", "erm"),
          ("meada-bnn", "erm"), ("meada-bnn", "meada"), ("meada", "noise"), ("noise", "erm"),
          ("ada", "noise"))  # fmt: skip
+HOW = (
+    "Difference in points and its 95 % interval: Student's t over the seeds that both have, or Welch's where fewer "
+    "than two are common. **Bold**: more than chance, at 0.05 after Holm's correction over the row."
+)
 
 
-def by_seed(a: Sequence[Run], b: Sequence[Run], rule: str, domain: str) -> list[float]:
-    """a - b for each seed that both have."""
-    ours, theirs = ({r.seed: score_of(r, rule, domain) for r in group} for group in (a, b))
-    return [ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())]
+def by_seed(runs: Sequence[Run], rule: str, domain: str) -> dict[int, float]:
+    return {run.seed: score_of(run, rule, domain) for run in runs}
 
 
-def apart(a: Sequence[Run], b: Sequence[Run], rule: str, domain: str) -> tuple[Summary, bool]:
-    """a - b, paired by seed where two seeds are common to both, else as two samples (Welch).
-
-    The summary's error is that of the difference; the flag says whether it was paired.
-    """
-    paired = by_seed(a, b, rule, domain)
-    if len(paired) > 1:
-        return summarise(paired), True
-    x, y = summary(a, rule, domain), summary(b, rule, domain)
-    if x.error is None or y.error is None:
-        return Summary(x.mean - y.mean, None, 1), False
-    return Summary(x.mean - y.mean, math.hypot(x.error, y.error), 1), False
+def against(a: Sequence[Run], b: Sequence[Run], rule: str) -> list[Verdict]:
+    """a - b on each column, corrected over the columns."""
+    return verdicts([over_seeds(by_seed(a, rule, d), by_seed(b, rule, d)) for d in COLUMNS])
 
 
 def comparisons(chosen: Groups, rule: str = "last") -> list[str]:
-    """Which differences between methods are within noise: two standard errors."""
     lines = head("difference", *(TITLES[d] for d in COLUMNS), "seeds")
     for better, worse in PAIRS:
-        if better not in chosen or worse not in chosen:
-            continue
-        told = [apart(chosen[better], chosen[worse], rule, d) for d in COLUMNS]
-        how = f"{told[0][0].n}, paired" if told[0][1] else (
-            f"{len(chosen[better])} and {len(chosen[worse])}"
-        )  # fmt: skip
-        lines.append(line(f"{better} - {worse}", *(verdict(s) for s, _ in told), how))
-    return [
-        f"Checkpoint: {rule}. Difference ± its standard error, paired by seed where two seeds or "
-        "more are common. **Bold**: more than two standard errors from zero; otherwise within "
-        "noise. With three seeds that is a weak bar: two standard errors of a paired difference "
-        "come by chance one time in five (t with 2 degrees of freedom).",
-        "",
-        *lines,
-    ]
+        if better in chosen and worse in chosen:
+            found = against(chosen[better], chosen[worse], rule)
+            seeds = str(found[0].difference.seeds)
+            lines.append(line(f"{better} - {worse}", *map(cell, found), seeds))
+    return [f"Checkpoint: {rule}. {HOW}", "", *lines]
 
 
-def verdict(s: Summary) -> str:
+def cell(verdict: Verdict) -> str:
     """
-    >>> verdict(Summary(3.0, 2.0, 4)), verdict(Summary(1.0, 2.0, 4)), verdict(Summary(1.0, None, 1))
-    ('**+3.00 ± 1.00**', '+1.00 ± 1.00 (within noise)', '+1.00 (one seed)')
+    >>> from meada.evaluation.statistics import Difference, Interval
+    >>> gap = Difference(3.0, Interval(1.0, 5.0, "t"), 0.01, 4, "methods")
+    >>> cell(Verdict(gap, 0.02)), cell(Verdict(gap, 0.2)), cell(Verdict(Difference(1.0), None))
+    ('**+3.00** (+1.00 to +5.00)', '+3.00 (+1.00 to +5.00)', '+1.00 (one run: unknown)')
     """
-    if s.error is None:
-        return f"{s.mean:+.2f} (one seed)"
-    text = f"{s.mean:+.2f} ± {s.error:.2f}"
-    return f"**{text}**" if abs(s.mean) > 2 * s.error else f"{text} (within noise)"
+    gap = verdict.difference
+    if gap.interval is None:
+        return f"{gap.value:+.2f} ({'one run' if gap.about == 'models' else 'no spread'}: unknown)"
+    text = f"{gap.value:+.2f}"
+    return f"{f'**{text}**' if verdict.beyond_chance else text} ({gap.interval})"

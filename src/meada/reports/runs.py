@@ -14,10 +14,10 @@ from torch import Tensor
 
 from meada.errors import MeadaError
 from meada.evaluation.predictions import Predictions, load_predictions
-from meada.reproduce.item import essence, held_recipe
+from meada.reproduce.item import held_recipe
+from meada.runs.identity import essence
 from meada.runs.recipe import Recipe, load_recipe
 from meada.runs.run_folder import RunFolder, read_json
-from meada.settings import flattened
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Run:
             asked = load_recipe(held.name, seed=held.seed, scale=held.scaled)
         except MeadaError:
             return None
-        ours, theirs = (flattened(essence(recipe)) for recipe in (held, asked))
+        ours, theirs = essence(held), essence(asked)
         return {k: ours[k] for k in sorted(ours) if theirs.get(k) != ours[k]}
 
     @property

@@ -1,20 +1,16 @@
 """The study of ME-ADA's settings: what each does to accuracy on unseen domains."""
 
-import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
-from scipy.stats import studentized_range
 
-from meada.evaluation.statistics import LEVEL, Summary, summarise
+from meada.evaluation.statistics import Summary, residual, summarise, tukey_range
 from meada.reports.digits import COLUMNS, TITLES, score_of, summary
 from meada.reports.pictures import COLOURS
 from meada.reports.runs import Run
 from meada.reports.text import head, line, spread
-from meada.reproduce.item import alike
 from meada.reproduce.sets import SHORT, STUDY, Value, short
+from meada.runs.identity import alike
 from meada.runs.recipe import Recipe
 
 Values = dict[Value, list[Run]]
@@ -93,19 +89,8 @@ def within_seeds(runs: Sequence[Run]) -> tuple[float, int] | None:
 
     Accuracy is taken as a sum of an effect of the settings and one of the seed, by least squares.
     """
-    settings, seeds = [place(run) for run in runs], [run.seed for run in runs]
-    design = np.hstack([_indicators(settings), _indicators(seeds)])
-    scores = np.array([score_of(run, "last", "mean") for run in runs])
-    effects, _, rank, _ = np.linalg.lstsq(design, scores, rcond=None)
-    freedom = len(runs) - int(rank)
-    if not freedom:
-        return None
-    return float(np.linalg.norm(scores - design @ effects)) / math.sqrt(freedom), freedom
-
-
-def _indicators(labels: Sequence[Hashable]) -> NDArray[np.float64]:
-    """A row a label, a column each different one."""
-    return np.array([[float(label == one) for one in dict.fromkeys(labels)] for label in labels])
+    scores = [score_of(run, "last", "mean") for run in runs]
+    return residual(scores, [place(run) for run in runs], [run.seed for run in runs])
 
 
 def by_chance(values: Mapping[Value, Sequence[Run]], deviation: float, freedom: int) -> float:
@@ -115,7 +100,7 @@ def by_chance(values: Mapping[Value, Sequence[Run]], deviation: float, freedom: 
     """
     means = common(values)
     each = len(next(iter(means.values())))
-    return float(studentized_range.ppf(LEVEL, len(means), freedom)) * deviation / math.sqrt(each)
+    return tukey_range(len(means), each, deviation, freedom)
 
 
 def section(runs: Sequence[Run]) -> list[str]:

@@ -110,7 +110,7 @@ def notes(runs: Sequence[Run], rules: Sequence[str]) -> Iterator[str]:
         return
     yield "ours: mean ± sample standard deviation over n seeds; the average needs all four targets."
     for rule in rules:
-        yield f"ours, {rule}: the checkpoint was chosen knowing {KNOWS[rule]}."
+        yield f"ours, {rule}: {KNOWS[rule]}."
     yield (
         "hyper-parameters: the supplement's, alike for all targets but beta, which it gives for "
         f"each target: that is oracle knowledge of the domain held out. Here: {_betas(runs)}."

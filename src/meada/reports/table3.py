@@ -59,7 +59,7 @@ def markdown(table: Table, rule: str) -> list[str]:
     """A row a network, a column a method."""
     methods = [*COLUMNS, *sorted({m for row in table.values() for m in row} - COLUMNS.keys())]
     return [
-        f"## Table 3\n\nCheckpoint: {rule}, which knows {KNOWS[rule]}.\n",
+        f"## Table 3\n\nCheckpoint: {KNOWS[rule]}.\n",
         *head("", *map(title, methods)),
         *(line(str(row), *_values(row, cells, methods, rule)) for row, cells in table.items()),
         "",

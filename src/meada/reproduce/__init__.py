@@ -1,7 +1,7 @@
 """Sets of runs: the paper's tables and figures, each run named by what it holds and run once."""
 
 from meada.reproduce.cost import expected_seconds, megabytes, time_left
-from meada.reproduce.item import Item, alike
+from meada.reproduce.item import Item
 from meada.reproduce.runner import Outcome, reproduce
 from meada.reproduce.sets import SETS, digits, figure1, items_of
 from meada.reproduce.trials import tried_seconds
@@ -10,7 +10,6 @@ __all__ = [
     "SETS",
     "Item",
     "Outcome",
-    "alike",
     "digits",
     "expected_seconds",
     "figure1",

@@ -3,17 +3,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
 
-from meada.datasets.pacs import DOMAINS
+from meada.datasets import sizes_of
 from meada.errors import MeadaError
 from meada.reproduce.item import Item, held_recipe, runs
 from meada.runs.recipe import Recipe, make, method_of
 
-CLASSES = {"pacs": 7, "cifar100": 100}  # any other data set here has ten
 COPIES = 4 + 3  # of the weights: each rule's choice, and candidates that may still be chosen
 
 
@@ -58,41 +56,25 @@ def time_left(waiting: Sequence[Item], running: Mapping[str, float], known: Mapp
     return f"about {hours:.1f} h left{more}"
 
 
-def megabytes(recipe: Recipe) -> float:
-    """On disk while it runs: the pool's new blocks, and every copy of the weights."""
-    n = train_size(recipe.data)
-    side = int(recipe.data.get("side", 32))
+def megabytes(recipe: Recipe) -> float | None:
+    """On disk while it runs: the pool's new blocks, and every copy of the weights; None: size of the data not known."""
+    sizes = sizes_of(recipe.data)
+    if sizes is None:
+        return None
     pixel = 1 if recipe.pool.store == "uint8" else 4
-    born = method_of(recipe).growth(n, recipe.plan.rounds) - n
+    born = method_of(recipe).growth(sizes.train, recipe.plan.rounds) - sizes.train
     moments = 2 if recipe.descent.name == "adam" else int(recipe.descent.momentum > 0)
-    return (born * 3 * side**2 * pixel + weights(recipe) * (COPIES + 1 + moments)) / 1e6
+    return (born * 3 * sizes.side**2 * pixel + weights(recipe, sizes.classes) * (COPIES + 1 + moments)) / 1e6
 
 
-def train_size(data: Mapping[str, Any]) -> int:
-    """Images to learn from; PACS is counted as published, a tenth of it held out."""
-    if data["name"] != "pacs":
-        return int(data.get("train", 0))
-    each = data.get("per_domain")
-    return sum(each or round(0.9 * DOMAINS[name]) for name in sources(data))
-
-
-def sources(data: Mapping[str, Any]) -> list[str]:
-    """PACS's domains to learn from."""
-    return data.get("sources") or [d for d in DOMAINS if d not in data.get("targets", ())]
-
-
-def classes(data: Mapping[str, Any]) -> int:
-    return CLASSES.get(data["name"], 10)
-
-
-def weights(recipe: Recipe) -> int:
+def weights(recipe: Recipe, classes: int) -> int:
     """Bytes of the network that is trained, without making it.
 
     A method that looks at the weights (L-CNN cuts them to a rank) has it counted uncut.
     """
     table = {k: v for k, v in recipe.network.items() if k not in ("weights", "partial")}
     with torch.device("meta"):
-        net: nn.Module = make("network", table, num_classes=classes(recipe.data))
+        net: nn.Module = make("network", table, num_classes=classes)
         with suppress(RuntimeError):  # what torch says where there are no values
             net = method_of(recipe).adapt(net)
     return sum(t.numel() * 4 for t in net.state_dict().values())

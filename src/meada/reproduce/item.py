@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
+from meada.runs.identity import alike
 from meada.runs.recipe import Recipe, from_toml, to_toml
 from meada.runs.run_folder import RunFolder
-
-IDLE = ("note", "checkpoint_seconds", "device")  # none makes another experiment
 
 
 @dataclass(frozen=True)
@@ -54,12 +52,3 @@ def held_recipe(folder: RunFolder) -> Recipe:
     if key not in _HELD:
         _HELD[key] = from_toml(folder.recipe)
     return _HELD[key]
-
-
-def alike(a: Recipe, b: Recipe) -> bool:
-    """Whether two recipes are one experiment, seed and all."""
-    return essence(a) == essence(b)
-
-
-def essence(recipe: Recipe) -> dict[str, Any]:
-    return {k: v for k, v in recipe.model_dump().items() if k not in IDLE}

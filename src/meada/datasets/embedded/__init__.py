@@ -11,7 +11,7 @@ from meada.datasets.digits import CLASSES, resized
 from meada.datasets.embedded import shifts as shifts
 from meada.datasets.embedded import wheels as wheels
 from meada.datasets.embedded.wheels import Classes, Colour, Handwriting
-from meada.datasets.task import Samples, Task
+from meada.datasets.task import Samples, Sizes, Task
 from meada.errors import MeadaError, nearest
 
 Domain = tuple[Colour, Classes]
@@ -111,6 +111,13 @@ def embedded(
         sources=("mnist",),
         provenance={name: sentence(name) for name in ("mnist", *targets)},
     )
+
+
+def embedded_sizes(
+    *, train: int = 1_000, test: int = 1_000, targets: Sequence[str] = tuple(DOMAINS), **_: object
+) -> Sizes:
+    most = {"sklearn_digits": 1_797}
+    return Sizes(len(CLASSES), train, {name: min(test, most.get(name, test)) for name in targets})
 
 
 def check_request(sizes: dict[str, int], seed: int, targets: Sequence[str]) -> None:

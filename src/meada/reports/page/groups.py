@@ -1,14 +1,14 @@
 """Which runs may be averaged (they differ in their seed alone) and which may be compared."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from meada.evaluation.statistics import Summary, summarise
 from meada.reports.cifar import COLUMNS
 from meada.reports.runs import Run
 from meada.reports.table2 import WITH_LABELS, WITHOUT_LABELS
+from meada.runs.identity import essence
 
 TITLES = {
     **{name: title for name, (title, _) in {**WITH_LABELS, **WITHOUT_LABELS}.items()},
@@ -21,8 +21,6 @@ TITLES = {
 BASELINES = ("erm", "agg")  # what the others are held against, where one of them is there
 ORDER = ("erm", "agg", "ada", "meada", "meada-bnn")
 COLOURS = {"erm": 0, "agg": 0, "ada": 1, "meada": 2, "meada-bnn": 3}
-# What a run may differ in without being another experiment: where and how it was carried out.
-APART = ("seed", "note", "device", "checkpoint_seconds", "pool")
 SHORT = {"plan.rounds": "K", "plan.total_steps": "steps", "network.name": "network"}
 
 
@@ -160,7 +158,7 @@ def colours(methods: Sequence[str]) -> list[int]:
 def _settings(run: Run) -> str:
     """The same for runs that may be averaged."""
     if run.recipe:
-        kept = {k: v for k, v in run.recipe.items() if k not in APART}
+        kept = essence(run.recipe, seed=False)
     else:
         wanted = ("recipe", "method", "network", "data", "scale", "steps", "provenance")
         kept = {k: run.record.get(k) for k in wanted}
@@ -173,13 +171,10 @@ def _labels(members: Sequence[tuple[Run, ...]]) -> Iterator[str]:
     for group in members:
         run = group[0]
         rivals = [other[0] for other in members if other[0].method == run.method]
-        parts = [flat(other.recipe) for other in rivals]
-        differing = [
-            key
-            for key in flat(run.recipe)
-            if len({repr(part.get(key)) for part in parts}) > 1 and key.partition(".")[0] not in (*APART, "name")
-        ]
-        marks = [f"{SHORT.get(k, k)} = {flat(run.recipe)[k]}" for k in differing[:3]]
+        parts = [essence(other.recipe, seed=False) for other in rivals]
+        own = essence(run.recipe, seed=False)
+        differing = [key for key in own if len({repr(part.get(key)) for part in parts}) > 1 and key != "name"]
+        marks = [f"{SHORT.get(k, k)} = {own[k]}" for k in differing[:3]]
         if len(rivals) > 1 and not marks:
             marks = [str(run.record["recipe"])]
         yield ", ".join([title(run.method), *marks])
@@ -191,17 +186,6 @@ def title(method: str) -> str:
     ('ME-ADA + Mixup', 'mine')
     """
     return " + ".join(TITLES.get(name, name) for name in method.split("+"))
-
-
-def flat(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """
-    >>> flat({"plan": {"rounds": 3}, "seed": 0})
-    {'plan.rounds': 3, 'seed': 0}
-    """
-    found: dict[str, Any] = {}
-    for key, value in table.items():
-        found |= flat(value, f"{above}{key}.") if isinstance(value, dict) else {above + key: value}
-    return found
 
 
 def _rank(method: str) -> tuple[int, str]:

@@ -1,0 +1,45 @@
+"""When two runs are the same experiment: the one list of settings that do not count."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel
+
+from meada.runs.recipe import Recipe
+from meada.settings import flattened
+
+# Where and how a run was carried out. ``pool.store`` is not among them: 8 bits or 32 make other samples.
+IDLE = frozenset({
+    "note", "device", "checkpoint_seconds", "pool.memory_mb", "pool.keep", "data.root", "data.cache",
+})  # fmt: skip
+
+
+def essence(recipe: Recipe | Mapping[str, Any], *, seed: bool = True) -> dict[str, Any]:
+    """The settings that make the experiment, in one level; a table may leave defaults of sections out.
+
+    >>> a, b = {"name": "mine", "device": "cpu"}, {"name": "mine", "pool": {"store": "float32"}}
+    >>> essence(a) == essence(b), essence(a) == essence({**b, "pool": {"store": "uint8"}})
+    (True, False)
+    """
+    table = recipe.model_dump() if isinstance(recipe, Recipe) else dict(recipe)
+    left_out = IDLE if seed else IDLE | {"seed"}
+    found = {**_defaults(), **flattened(table)}
+    return {key: _plain(value) for key, value in found.items() if key not in left_out and value is not None}
+
+
+def alike(a: Recipe, b: Recipe) -> bool:
+    """Whether two recipes are one experiment, seed included."""
+    return essence(a) == essence(b)
+
+
+@cache
+def _defaults() -> dict[str, Any]:
+    """Of the recipe and its sections: settings that came later stand at these in older recipes."""
+    fields = {k: field.default for k, field in Recipe.model_fields.items() if not field.is_required()}
+    return flattened({k: v.model_dump() if isinstance(v, BaseModel) else v for k, v in fields.items()})
+
+
+def _plain(value: Any) -> Any:
+    """TOML has lists only."""
+    return list(value) if isinstance(value, tuple) else value
