@@ -150,7 +150,7 @@ def test_the_papers_order_is_judged_whole_and_step_by_step(make, four):
     text = ranked((31.0, 34.0, 37.0))
     assert "| ada - erm | SVHN | last | +2.00 (-0.48 to +4.48) | 3 of 3 |" in text
     assert "| SVHN | last | 3 of 3 | 0.0046 |" in text  # 1 / 216
-    assert "last: **confirmed** (p = 0.0046 on SVHN, 0.0046 on MNIST-M; of 4 steps 3 is above 0" in text
+    assert "last: **confirmed** (p = 0.0046 on SVHN, 0.0046 on MNIST-M; 3 of 4 steps above 0" in text
     assert "oracle: **neither confirmed nor refuted**" in ranked((29.0, 34.0, 49.0))
     assert "last: **refuted**" in ranked((40.0, 42.0, 44.1), ada_on_mnist_m=49.0)
     assert not ranked((40.0,))  # one seed

@@ -52,9 +52,9 @@ def beside_paper(chosen: Groups) -> list[str]:
             lines.append(line(method, rule, *map(agreement, less_paper(runs, rule)), str(len(runs))))
     return [
         "Ours less the paper's, in points, with a 95 % interval from both sides' errors (Welch; the paper's are of ten "
-        "runs, chosen on the test domains). **differs**: p below 0.05 after Holm's correction over a row. *reproduced*: no "
-        f"difference is found, and the interval is no wider than {MARGIN:g} points to each side. *too few seeds*: no "
-        "difference is found, but one of that size could be hidden.",
+        "runs, chosen on the test domains). **differs**: p below 0.05 after Holm's correction over a row. "
+        f"*reproduced*: no difference is found, and the interval is no wider than {MARGIN:g} points to each side. "
+        "*too few seeds*: no difference is found, but one of that size could be hidden.",
         "",
         *lines,
     ]

@@ -63,7 +63,7 @@ def judged(chances: Mapping[str, float], steps: Collection[Verdict]) -> str:
     >>> from meada.evaluation.statistics import Difference
     >>> up, unsure, down = (Verdict(Difference(v), p) for v, p in ((2.0, 0.01), (1.0, 0.4), (-2.0, 0.01)))
     >>> judged({"svhn": 0.005}, [up, unsure])
-    '**confirmed** (p = 0.0050 on SVHN; of 2 steps 1 is above 0 beyond chance, 0 below)'
+    '**confirmed** (p = 0.0050 on SVHN; 1 of 2 steps above 0 beyond chance, 0 below)'
     >>> [judged({"svhn": p}, [step]).split(" (")[0] for p, step in ((0.06, up), (0.0, down))]
     ['**neither confirmed nor refuted**', '**refuted**']
     """
@@ -72,5 +72,5 @@ def judged(chances: Mapping[str, float], steps: Collection[Verdict]) -> str:
     confirmed = all(p <= 1 - LEVEL for p in chances.values())
     word = "refuted" if below else "confirmed" if confirmed else "neither confirmed nor refuted"
     ps = ", ".join(f"{p:.4f} on {TITLES[domain]}" for domain, p in chances.items())
-    counts = f"of {len(steps)} steps {above} is above 0 beyond chance, {below} below"
+    counts = f"{above} of {len(steps)} steps above 0 beyond chance, {below} below"
     return f"**{word}** (p = {ps}; {counts})"
