@@ -9,7 +9,6 @@ import torch
 from PIL import Image
 
 from meada.datasets.folder import folder
-from meada.datasets.pictures.split import split
 from meada.datasets.pictures.survey import survey
 from meada.errors import MeadaError
 
@@ -82,8 +81,11 @@ def test_a_list_names_files_beside_it(classes, heading):
     [
         ("", "it is empty"),
         ("dark/0.png\n", "a line is 'dark/0.png'"),
-        ("dark/0.png,a\ndark/0.png,b\n", "labels dark/0.png as 'a' and as 'b'"),
-        ("gone.png,a\nlost.png,b\n", "gone.png is not there"),
+        ("dark/0.png,a\ndark/0.png,b\n", "must label a file once, got dark/0.png as 'a' and as 'b'"),
+        ("gone.png,a\ndark/0.png,b\n", "must name files that are there, got 1 of 2 that are not, such as gone.png"),
+        ("path,a,b\ndark/0.png,1,yes\n", "must have 0 or 1 in the label column 'b', got 'yes'"),
+        ("path,a,a\ndark/0.png,1,1\n", "must have columns of different names, got path,a,a"),
+        ("path,a,b\ndark/0.png,1,1\n", "must have one column 'label', got the label columns a, b"),
     ],
 )
 def test_a_bad_list_is_one_sentence(classes, text, sentence):
@@ -125,12 +127,58 @@ def test_a_survey_is_remembered_until_a_file_changes(classes):
     assert len(told) == 30 and list(again.skipped) == ["dark/3.png"]
 
 
-def test_one_picture_is_learnt_from_and_said(classes):
-    paint(classes / "single" / "a.png", 100)
-    found = survey(classes)
-    fit, kept = split(found, held_out=0.2, seed=0)
-    assert "class 'single' has one picture" in found.remarks[0]
-    assert "single" in {p.label for p in fit} and "single" not in {p.label for p in kept}
+@pytest.mark.parametrize("copies", [1, 3])
+def test_a_class_with_a_single_picture_is_refused(classes, copies):
+    for i in range(copies):
+        paint(classes / "single" / f"{i}.png", 100)
+    with pytest.raises(MeadaError, match="must have two pictures that differ, .* got one of 'single'"):
+        folder(path=str(classes), side=4)
+
+
+def several_labels(root: Path, n: int) -> Path:
+    """Pictures that are red, green, both or neither; ``rare`` is one in ten."""
+    lines = ["path,red,green,rare"]
+    for i in range(n):
+        red, green, rare = i % 2, i // 2 % 2, int(i % 10 == 7)
+        root.mkdir(exist_ok=True)
+        Image.new("RGB", (6, 6), (200 * red + i % 50, 200 * green + i // 50, 255 * rare)).save(root / f"{i}.png")
+        lines.append(f"{i}.png,{red},{green},{rare}")
+    (root / "list.csv").write_text("\n".join(lines))
+    return root / "list.csv"
+
+
+def test_several_label_columns_are_several_labels(tmp_path):
+    path = several_labels(tmp_path / "many", 60)
+    task = folder(path=str(path), side=4, multilabel=True)
+    assert task.multilabel and task.classes == ("red", "green", "rare")
+    for part, n in ((task.train, 48), (task.validation, 12)):
+        assert part.labels.shape == (n, 3) and part.labels.dtype == torch.float32
+        shown = torch.stack(
+            [part.images[:, 0, 0, 0] >= 200, part.images[:, 1, 0, 0] >= 200, part.images[:, 2, 0, 0] > 9]
+        )
+        assert torch.equal(part.labels, shown.T.float())
+    assert task.validation.labels[:, 2].sum() == 1  # one of the six rare ones
+    other = several_labels(tmp_path / "other", 4)
+    with pytest.raises(MeadaError, match="must hold none of the pictures to train on"):
+        folder(path=str(path), tests=[str(other)], side=4, multilabel=True)
+    other.write_text("path,red,blue\n0.png,1,0\n")
+    with pytest.raises(MeadaError, match="must have the label columns red, green, rare, got red, blue"):
+        folder(path=str(path), tests=[str(other)], side=4, multilabel=True)
+
+
+def test_a_thousand_classes_and_an_imbalance_of_a_hundred(tmp_path):
+    """Every class has its share held out, down to one of two pictures."""
+    lines = []
+    (tmp_path / "wide").mkdir()
+    for i in range(2_200):
+        label = i if i < 1_000 else i - 1_000 if i < 2_000 else 0
+        Image.new("RGB", (2, 2), (i % 256, i // 256, 7)).save(tmp_path / "wide" / f"{i}.bmp")
+        lines.append(f"{i}.bmp,class{label:04}")
+    (tmp_path / "wide" / "list.csv").write_text("\n".join(lines))
+    task = folder(path=str(tmp_path / "wide" / "list.csv"), side=2)
+    held = Counter(task.validation.labels.tolist())
+    assert len(task.classes) == len(held) == 1_000 and held[0] == 40 and held[1] == 1
+    assert "warnings" not in task.provenance
 
 
 @pytest.mark.parametrize(

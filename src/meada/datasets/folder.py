@@ -26,6 +26,7 @@ def folder(
     held_out: float = 0.2,
     seed: int = 0,
     group: str = "",
+    multilabel: bool = False,
     cache: str | Path | None = None,
     tell: Tell | None = None,
 ) -> Task:
@@ -45,12 +46,18 @@ def folder(
         group: what must not be divided between training and held-out pictures, such as the object or
             the patient that they show: a column of the CSV file, or a regular expression on the path
             whose first group names it. Copies, pixel by pixel, are never divided.
+        multilabel: take a CSV file of path and several columns of 0 and 1, too; labels are then (N, K).
         cache: where decoded pictures are kept, as for ``domains``.
         tell: hears of pictures decoded, and of how many.
     """
     _check(side, train, test, held_out, seed)
     own = survey(Path(path), group=group, cache=cache, tell=tell)
-    if len(own.classes) < FEWEST:
+    if own.multilabel and not multilabel:
+        raise MeadaError(
+            f"{path} must have one column 'label', got the label columns {', '.join(own.classes[:4])}: "
+            "several labels per picture are taken by meada robustify alone"
+        )
+    if len(own.classes) < FEWEST and not own.multilabel:
         raise MeadaError(f"{path} has one class, '{own.classes[0]}': two are needed at least")
     whole, kept = split(own, held_out=held_out, seed=seed)
     fit = spread(whole, train)
@@ -65,6 +72,7 @@ def folder(
         validation=samples[1],
         targets=dict(zip(met, samples[2:], strict=True)),
         sources=own.domains,
+        multilabel=own.multilabel,
         provenance=_provenance(own, fit, kept, met, side) | _warnings(own, whole, kept, met),
     )
 
@@ -82,6 +90,9 @@ def targets(
     classes, learnt = own.classes, {look.content: file for file, look in own.looks.items()}
     for test in tests:
         one = survey(Path(test), group=_group_of(Path(test), group), cache=cache, tell=tell)
+        if own.multilabel and one.classes != classes:
+            theirs, ours = (", ".join(names[:4]) for names in (one.classes, classes))
+            raise MeadaError(f"test '{test}' must have the label columns {ours}, got {theirs}")
         both = [file for file, look in one.looks.items() if look.content in learnt]
         if both:
             raise MeadaError(
@@ -89,7 +100,7 @@ def targets(
                 f"such as {both[0]}, a copy of {own.root / learnt[one.looks[both[0]].content]}"
             )
         for domain in one.domains:
-            known = [p for p in one.pictures if p.domain == domain and p.label in classes]
+            known = [p for p in one.pictures if p.domain == domain and (own.multilabel or p.label in classes)]
             if not known:
                 theirs, ours = (", ".join(list(names)[:4]) for names in (one.classes, classes))
                 raise MeadaError(f"test '{test}' has the classes {theirs}: none of {ours}")
@@ -140,10 +151,11 @@ def _load(
 def _labels(chosen: Sequence[Picture], own: Survey) -> tuple[torch.Tensor, torch.Tensor]:
     label = {name: k for k, name in enumerate(own.classes)}
     domain = {name: k for k, name in enumerate(own.domains)}
-    return (
-        torch.tensor([label[p.label] for p in chosen], dtype=torch.int64),
-        torch.tensor([domain.get(p.domain, 0) for p in chosen], dtype=torch.int64),
-    )
+    if own.multilabel:
+        labels = torch.tensor([p.labels for p in chosen], dtype=torch.float32)
+    else:
+        labels = torch.tensor([label[p.label] for p in chosen], dtype=torch.int64)
+    return labels, torch.tensor([domain.get(p.domain, 0) for p in chosen], dtype=torch.int64)
 
 
 def _provenance(
@@ -161,7 +173,7 @@ def _provenance(
     }
     said |= {name: f"{len(part):,} pictures to test on, {how}" for name, (_, part) in met.items()}
     left = {**own.skipped, **{k: v for one, _ in met.values() for k, v in one.skipped.items()}}
-    unknown = sorted({p.label for one, _ in met.values() for p in one.pictures} - set(own.classes))
+    unknown = [] if own.multilabel else sorted({p.label for s, _ in met.values() for p in s.pictures} - {*own.classes})
     notes = [summary(left)] if left else []
     notes += [*own.remarks, *(f"class '{name}' of a test folder is unknown" for name in unknown)]
     return said | ({"left out": "; ".join(notes)} if notes else {})

@@ -5,9 +5,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from meada.errors import MeadaError
 from meada.types import Images8, Labels
+
+LabelMatrix = Float[Tensor, "B K"]
 
 
 @dataclass(frozen=True)
@@ -15,7 +19,7 @@ class Samples:
     """Labelled images in 8 bits, all of one size."""
 
     images: Images8
-    labels: Labels
+    labels: Labels | LabelMatrix  # class numbers; 0.0 and 1.0 by class where a picture has several labels
     domains: Labels | None = None  # which of ``Task.sources`` each comes from
 
     def __len__(self) -> int:
@@ -53,10 +57,11 @@ class Task:
     clean: Samples | None = None  # the source's own test split: scored, in no mean over targets
     severities: int = 0  # each target holds so many severities in equal parts, the mildest first
     crafted: Literal["shifts", "corruptions"] = "shifts"  # disjoint from the targets
+    multilabel: bool = False  # each picture may show several of the classes
 
     def __post_init__(self) -> None:
         for name, part in self.parts().items():
-            check(name, part, len(self.classes))
+            check(name, part, len(self.classes), multilabel=self.multilabel)
 
     @property
     def sizes(self) -> Sizes:
@@ -68,17 +73,22 @@ class Task:
         return {"train": self.train, "validation": self.validation, **clean, **self.targets}
 
 
-def check(name: str, samples: Samples, classes: int) -> None:
+def check(name: str, samples: Samples, classes: int, *, multilabel: bool = False) -> None:
     """Refuse what no run could use, in a sentence that names the domain."""
+    images, labels = samples.images, samples.labels
     if len(samples) == 0:
-        raise MeadaError(f"domain '{name}' is empty: at least one labelled image is needed")
-    if samples.images.ndim != 4 or len(samples.images) != len(samples.labels):
+        raise MeadaError(f"domain '{name}' must have at least one labelled image, got none")
+    if images.ndim != 4 or len(images) != len(labels):
         raise MeadaError(
-            f"domain '{name}' has images of shape {tuple(samples.images.shape)} for "
-            f"{len(samples.labels)} labels: (N, C, H, W) with N labels is needed"
+            f"domain '{name}' must have images of shape (N, C, H, W) with N labels, "
+            f"got {tuple(images.shape)} with {len(labels)} labels"
         )
-    low, high = int(samples.labels.min()), int(samples.labels.max())
-    if low < 0 or high >= classes:
-        raise MeadaError(
-            f"domain '{name}' has labels from {low} to {high}: with {classes} classes they run from 0 to {classes - 1}"
-        )
+    if labels.shape[1:] != ((classes,) if multilabel else ()):
+        raise MeadaError(f"domain '{name}' must have {_kind(classes, multilabel)}, got shape {tuple(labels.shape)}")
+    low, high = float(labels.min()), float(labels.max())
+    if low < 0 or high > (1 if multilabel else classes - 1):
+        raise MeadaError(f"domain '{name}' must have {_kind(classes, multilabel)}, got labels from {low:g} to {high:g}")
+
+
+def _kind(classes: int, multilabel: bool) -> str:
+    return f"labels of shape (N, {classes}) from 0 to 1" if multilabel else f"labels from 0 to {classes - 1}"

@@ -78,3 +78,47 @@ def test_a_file_cut_short_is_refused(tmp_path, ending, rng):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(MeadaError, match="no picture that can be read"):
         decode(path, 8)
+
+
+def _palette(path: Path) -> None:
+    image = Image.new("P", (4, 4), 1)
+    image.putpalette([0, 0, 0, 10, 20, 30])
+    image.save(path)
+
+
+def _clear_palette(path: Path) -> None:
+    image = Image.new("P", (4, 4), 0)
+    image.putpalette([9, 9, 9, 10, 20, 30])
+    image.save(path, transparency=0)
+
+
+def _deep(path: Path) -> None:
+    Image.fromarray(np.full((4, 4), 0xC8FF, np.uint16)).save(path)
+
+
+KINDS = {
+    "palette.png": (_palette, (10, 20, 30)),
+    "clear_palette.png": (_clear_palette, (255, 255, 255)),
+    "half_clear.png": (lambda p: Image.new("LA", (4, 4), (0, 51)).save(p), (204, 204, 204)),
+    "black_and_white.png": (lambda p: Image.new("1", (4, 4), 1).save(p), (255, 255, 255)),
+    "deep.png": (_deep, (0xC8, 0xC8, 0xC8)),  # 16 bits: the upper 8, not cut off at 255
+    "deep.tif": (_deep, (0xC8, 0xC8, 0xC8)),
+    "deep_colour.png": (lambda p: png16(p), (0x12, 0x12, 0x12)),
+    "floats.tif": (lambda p: Image.fromarray(np.full((4, 4), 0.4, np.float32)).save(p), (102, 102, 102)),
+    "ink.jpg": (lambda p: Image.new("CMYK", (4, 4), (0, 255, 255, 0)).save(p, quality=100), (255, 0, 0)),
+    "lab.tif": (lambda p: Image.new("LAB", (4, 4), (255, 128, 128)).save(p), (255, 255, 255)),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_kinds_of_picture_in_eight_bits(tmp_path, name):
+    write, wanted = KINDS[name]
+    write(tmp_path / name)
+    found = decode(tmp_path / name, 2, lenient=True)
+    assert np.abs(found.astype(int) - np.array(wanted)[:, None, None]).max() <= 3  # JPEG rounds
+
+
+def test_all_sixteen_bits_of_a_ramp_keep_their_order(tmp_path):
+    Image.fromarray(np.arange(0, 65536, 256, dtype=np.uint16).reshape(16, 16)).save(tmp_path / "ramp.png")
+    found = decode(tmp_path / "ramp.png", 16, lenient=True)
+    assert found[0].ravel().tolist() == list(range(256))

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +99,7 @@ def eight_bits(image: Image.Image) -> Image.Image:
     255
     """
     if image.mode.startswith(("I", "F")):
-        return Image.fromarray(_levels(np.asarray(image, np.float64), image.mode))
+        return Image.fromarray(_levels(np.asarray(image)))
     if image.mode == "CMYK" and (profile := image.info.get("icc_profile")):
         try:
             known = ImageCms.ImageCmsProfile(BytesIO(profile))
@@ -109,11 +110,13 @@ def eight_bits(image: Image.Image) -> Image.Image:
     return image if image.mode in (*EXACT, *TRANSPARENT) else image.convert("RGB")
 
 
-def _levels(values: NDArray[np.float64], mode: str) -> NDArray[np.uint8]:
+def _levels(values: NDArray[Any]) -> NDArray[np.uint8]:
     """Whole numbers up to 65,535 in 256 levels; floats up to 1 or, if they go further, 255."""
+    if values.dtype == np.uint16:
+        return (values >> 8).astype(np.uint8)
+    whole = values.dtype.kind in "iu"
     low, high = float(values.min()), float(values.max())  # NaN fails the comparison below
-    top = 65_535 if mode.startswith("I") else 1 if high <= 1 else 255
+    top = 65_535 if whole else 1 if high <= 1 else 255
     if not 0 <= low <= high <= top:
-        raise MeadaError(f"has values from {low:g} to {high:g}: {ADVICE}")
-    scaled = np.floor(values / 256) if top == 65_535 else np.round(values * (255 / top))
-    return scaled.astype(np.uint8)
+        raise MeadaError(f"must have values from 0 to {top:,}, got {low:g} to {high:g}: {ADVICE}")
+    return (values >> 8 if whole else np.round(values.astype(np.float64) * (255 / top))).astype(np.uint8)

@@ -2,11 +2,15 @@
 
 import csv
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from meada.datasets.pictures.decode import ENDINGS
 from meada.errors import MeadaError
+
+LABEL = "label"  # the column of a CSV file with the class; without it, every column is a label of its own
+NONE = "(none of them)"
 
 
 class Picture(NamedTuple):
@@ -16,6 +20,7 @@ class Picture(NamedTuple):
     label: str
     domain: str
     group: str = ""  # pictures of one group (an object, a patient) stay on one side of the split; "": alone
+    labels: tuple[bool, ...] = ()  # where a picture has several labels: one for each of ``Listed.columns``
 
 
 class Listed(NamedTuple):
@@ -23,6 +28,7 @@ class Listed(NamedTuple):
     pictures: list[Picture]  # in order of domain, class and name
     strange: list[str]  # files that have no ending of a picture
     empty: list[str]  # classes without a picture
+    columns: tuple[str, ...] = ()  # names of the labels, where a picture has several
 
 
 def list_pictures(path: Path, group: str = "") -> Listed:
@@ -32,11 +38,7 @@ def list_pictures(path: Path, group: str = "") -> Listed:
     whose first group names the object that the picture shows.
     """
     if path.is_file() and path.suffix.lower() == ".csv":
-        heading, rows = _read_csv(path)
-        column = heading.index(group) if group in heading else None
-        pictures = _of_rows(path, rows, column)
-        found = Listed(path.parent, pictures, [], [])
-        return found if column is not None else found._replace(pictures=grouped(pictures, group, path))
+        return _of_csv(path, group)
     if not path.is_dir():
         raise MeadaError(f"{path} is neither a folder CLASS/*.jpg (or DOMAIN/CLASS/*.jpg) nor a .csv file")
     found = _of_folder(path)
@@ -81,31 +83,78 @@ def _of_folder(path: Path) -> Listed:
     return Listed(path, pictures, strange, sorted(empty - {p.label for p in pictures}))
 
 
+def _of_csv(path: Path, group: str) -> Listed:
+    """One column ``label``, or several columns of 0 and 1; paths are relative to the file's folder."""
+    heading, rows = _read_csv(path)
+    column = heading.index(group) if group in heading else None
+    single = LABEL in heading
+    columns = [] if single else [k for k in range(1, len(heading)) if k != column]
+    label = heading.index(LABEL) if single else 0
+    pictures = dict[str, Picture]()
+    for row in rows:
+        alone = row[label] if single else ""
+        of_group = "" if column is None else row[column]
+        picture = Picture(row[0], alone, path.stem, of_group, tuple(_yes(path, heading[k], row[k]) for k in columns))
+        if pictures.setdefault(row[0], picture)[1:] != picture[1:]:
+            raise MeadaError(
+                f"{path} must label a file once, got {row[0]} {_differ(pictures[row[0]], picture, heading)}"
+            )
+    names = tuple(heading[k] for k in columns)
+    listed = [*pictures.values()] if single else _by_rarest(pictures.values(), names)
+    missing = [p.file for p in listed if not (path.parent / p.file).is_file()]
+    if missing:
+        raise MeadaError(
+            f"{path} must name files that are there, got {len(missing):,} of {len(listed):,} that are not, "
+            f"such as {missing[0]}"
+        )
+    ordered = sorted(listed, key=lambda p: (p.label, p))
+    return Listed(path.parent, grouped(ordered, "" if group in heading else group, path), [], [], names)
+
+
+def _yes(path: Path, name: str, cell: str) -> bool:
+    if cell not in ("0", "1"):
+        raise MeadaError(
+            f"{path} must have 0 or 1 in the label column '{name}', got '{cell}': a column of classes is called 'label'"
+        )
+    return cell == "1"
+
+
+def _differ(one: Picture, other: Picture, heading: list[str]) -> str:
+    if one.label != other.label:
+        return f"as '{one.label}' and as '{other.label}'"
+    return "on two lines that differ in " + ", ".join(heading[1:])
+
+
+def _by_rarest(pictures: Iterable[Picture], names: tuple[str, ...]) -> list[Picture]:
+    """The split goes by one label of each picture: the rarest that it has."""
+    pictures = list(pictures)
+    counts = [sum(p.labels[k] for p in pictures) for k in range(len(names))]
+
+    def rarest(picture: Picture) -> str:
+        own = [k for k, has in enumerate(picture.labels) if has]
+        return names[min(own, key=lambda k: counts[k])] if own else NONE
+
+    return [p._replace(label=rarest(p)) for p in pictures]
+
+
 def _read_csv(path: Path) -> tuple[list[str], list[list[str]]]:
     """The heading, which may be missing where there are two columns, and the lines below it."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
         rows = [[cell.strip() for cell in row] for row in csv.reader(lines) if row]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise MeadaError(f"{path} is no CSV file of path,label: {error}") from None
-    headed = bool(rows) and [cell.lower() for cell in rows[0][:2]] == ["path", "label"]
-    heading = rows[0] if headed else ["path", "label"]
+        raise MeadaError(f"{path} must be a CSV file of path,label, got {error}") from None
+    headed = bool(rows) and len(rows[0]) > 1 and rows[0][0].lower() == "path"
+    heading = [cell.lower() if cell.lower() == LABEL else cell for cell in rows[0]] if headed else ["path", LABEL]
     rows = rows[1:] if headed else rows
-    wrong = [row for row in rows if len(row) != len(heading) or not all(row[:2])]
+    must = [k for k, name in enumerate(heading) if k == 0 or name == LABEL]
+    wrong = [row for row in rows if len(row) != len(heading) or not all(row[k] for k in must)]
     if wrong or not rows:
         found = f"a line is '{','.join(wrong[0])}'" if wrong else "it is empty"
         raise MeadaError(f"{path}: {found}, where each line is {','.join(heading)}")
+    if len(set(heading)) < len(heading):
+        raise MeadaError(f"{path} must have columns of different names, got {','.join(heading)}")
     return heading, rows
-
-
-def _of_rows(path: Path, rows: list[list[str]], column: int | None) -> list[Picture]:
-    """Paths are relative to the file's folder."""
-    cells = dict.fromkeys((row[0], row[1], "" if column is None else row[column]) for row in rows)
-    labels = dict[str, str]()
-    for file, label, _ in cells:
-        if labels.setdefault(file, label) != label:
-            raise MeadaError(f"{path} labels {file} as '{labels[file]}' and as '{label}'")
-    return sorted((Picture(f, name, path.stem, group) for f, name, group in cells), key=lambda p: (p.label, p))
 
 
 def _is_picture(file: Path) -> bool:

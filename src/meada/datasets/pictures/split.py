@@ -22,12 +22,27 @@ def split(own: Survey, *, held_out: float, seed: int) -> tuple[list[Picture], li
     if len(found) < 2:
         why = "copies of one picture" if len({one.content for one in own.looks.values()}) == 1 else "of one group"
         raise MeadaError(f"{own.root} must hold pictures that differ, got {len(own.pictures):,} {why}")
+    _refuse_single(own)
     alone = all(len(unit) == 1 for unit in found)
     kept = _one_by_one(own, held_out, seed) if alone else _whole_units(found, held_out, seed)
     if not kept:
         raise MeadaError(f"{own.root} has one picture of each class: none can be held out")
     ordered = _by_cell(own.pictures)
     return [p for p in ordered if p.file not in kept], [p for p in ordered if p.file in kept]
+
+
+def _refuse_single(own: Survey) -> None:
+    """A class is trained on and held out: that takes two pictures that differ."""
+    contents: dict[str, set[str]] = {}
+    for p in own.pictures:
+        contents.setdefault(p.label, set()).add(own.looks[p.file].content)
+    single = [name for name, found in contents.items() if len(found) < 2]
+    if single and not own.multilabel:
+        more = f" (and {len(single) - 1:,} more classes like it)" if len(single) > 1 else ""
+        raise MeadaError(
+            f"each class of {own.root} must have two pictures that differ, one to train on and one to hold out, "
+            f"got one of '{single[0]}'{more}"
+        )
 
 
 def units(own: Survey) -> list[Unit]:
@@ -99,17 +114,24 @@ def _whole_units(found: Sequence[Unit], held_out: float, seed: int) -> set[str]:
 
 def warnings(own: Survey, fit: Sequence[Picture], kept: Sequence[Picture]) -> Iterator[str]:
     """What makes the held-out score look better or worse than it is."""
-    missing = sorted(set(own.classes) - {p.label for p in kept})
+    missing = sorted(set(own.classes) - _shown(own, kept))
     if missing:
         yield f"{len(missing)} classes have no held-out picture, such as '{missing[0]}'"
     yield from alike("held-out", own, kept, own, fit)
 
 
+def _shown(own: Survey, pictures: Sequence[Picture]) -> set[str]:
+    if not own.multilabel:
+        return {p.label for p in pictures}
+    return {name for k, name in enumerate(own.classes) if any(p.labels[k] for p in pictures)}
+
+
 def alike(name: str, survey: Survey, these: Sequence[Picture], own: Survey, fit: Sequence[Picture]) -> Iterator[str]:
     """Warns of pictures that look like one of their own class that is trained on."""
     found = list[tuple[Picture, Picture]]()
-    for label in own.classes:
-        mine, others = ([p for p in part if p.label == label] for part in (these, fit))
+    candidates = _by_label(fit)
+    for label, mine in _by_label(these).items():
+        others = candidates.get(label, [])
         hashes = [survey.looks[p.file].coarse for p in mine], [own.looks[p.file].coarse for p in others]
         found += [(mine[i], others[j]) for i, j in near(*hashes)]
     if found:
@@ -117,3 +139,10 @@ def alike(name: str, survey: Survey, these: Sequence[Picture], own: Survey, fit:
             f"{len(found):,} of {len(these):,} {name} pictures look nearly the same as one to train on, such as "
             f"{found[0][0].file} and {found[0][1].file}: if they show one object, name it with group"
         )
+
+
+def _by_label(pictures: Sequence[Picture]) -> dict[str, list[Picture]]:
+    found: dict[str, list[Picture]] = {}
+    for p in pictures:
+        found.setdefault(p.label, []).append(p)
+    return found

@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,12 +25,13 @@ FEWEST = 2  # classes that a classifier needs
 class Survey:
     root: Path
     pictures: tuple[Picture, ...]  # in order of domain, class and name; all of them can be decoded
-    classes: tuple[str, ...]  # those that have a picture, in order of their names
+    classes: tuple[str, ...]  # those that have a picture, in order of their names; the columns of a multi-label CSV
     domains: tuple[str, ...]
     side: int  # the shorter one of a typical picture, in pixels
     skipped: dict[str, str]  # file -> why it is left out
     remarks: tuple[str, ...]  # sentences about classes and copies
     looks: dict[str, Look]  # of each file of ``pictures``
+    multilabel: bool = False  # a picture may show several of the classes, or none
 
 
 def survey(path: Path, *, group: str = "", cache: str | Path | None = None, tell: Tell | None = None) -> Survey:
@@ -53,12 +53,13 @@ def survey(path: Path, *, group: str = "", cache: str | Path | None = None, tell
     return Survey(
         root=listed.root,
         pictures=good,
-        classes=classes,
+        classes=listed.columns or classes,
         domains=tuple(dict.fromkeys(p.domain for p in good)),
         side=int(median(min(one.width, one.height) for one in looks.values())),
         skipped=dict(sorted(skipped.items())),
         remarks=(*_remarks(listed, good), *_about_copies(good, looks)),
         looks=looks,
+        multilabel=bool(listed.columns),
     )
 
 
@@ -80,9 +81,6 @@ def _remarks(listed: Listed, good: Sequence[Picture]) -> Iterator[str]:
         yield f"class '{name}' is left out: its folder holds no picture"
     for name in sorted(left):
         yield f"class '{name}' is left out: none of its pictures can be read"
-    counts = Counter(p.label for p in good)
-    for name in sorted(name for name, n in counts.items() if n == 1):
-        yield f"class '{name}' has one picture: it is learnt from, and none is held out"
 
 
 def _about_copies(good: Sequence[Picture], looks: dict[str, Look], shown: int = 3) -> Iterator[str]:

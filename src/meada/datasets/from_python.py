@@ -1,0 +1,256 @@
+"""Turn a torch Dataset or a Hugging Face dataset into the same task as a folder of pictures.
+
+Samples are read one at a time and written as PNG files with a CSV list, so memory does not grow with their number,
+and everything that folders have (copies, groups, the split, resuming) works for them too.
+"""
+
+import atexit
+import csv
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from io import StringIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+from torch.utils.data import IterableDataset
+
+from meada.datasets.folder import folder as folder_task
+from meada.datasets.pictures.decode import eight_bits, flat
+from meada.datasets.pictures.image_cache import Tell
+from meada.datasets.task import Task
+from meada.errors import MeadaError
+from meada.files import write_text
+from meada.images.inputs import in_unit_range
+
+IMAGE_KEYS = ("image", "img", "images", "picture", "pixel_values", "x")
+LABEL_KEYS = ("label", "labels", "fine_label", "class", "target", "y")
+CHANNELS = (1, 3, 4)
+CHECKED = 16  # labels that are compared when a data set is given again
+
+
+class Columns(NamedTuple):
+    """Where an item has its picture and its label: positions in a pair, or keys of a dictionary."""
+
+    image: Any
+    label: Any
+    names: tuple[str, ...] = ()  # of the classes, where the data set knows them
+
+
+def as_task(
+    data: Any,
+    *,
+    tests: Sequence[Any] | Mapping[str, Any] = (),
+    side: int = 224,
+    seed: int = 0,
+    group: str = "",
+    held_out: float = 0.2,
+    train: int | None = None,
+    test: int | None = None,
+    multilabel: bool = False,
+    folder: str | Path | None = None,
+    cache: str | Path | None = None,
+    tell: Tell | None = None,
+) -> Task:
+    """A task from a folder, a CSV file, a map-style ``Dataset`` of (image, label) or a Hugging Face dataset.
+
+    Args:
+        data: to train on; a part of it is held out.
+        tests: never trained on; of the same kinds, in a list or by name.
+        group: as for :func:`meada.datasets.folder.folder`; for a data set of dictionaries, one of their keys.
+        folder: where pictures of data sets are written; the same call reads them from there. By default a
+            temporary folder, removed when the process ends.
+
+    The other arguments are those of :func:`meada.datasets.folder.folder`.
+    """
+    named = dict(tests) if isinstance(tests, Mapping) else {f"test{k}": one for k, one in enumerate(tests, 1)}
+    given = [data, *named.values()]
+    home = Path(folder) if folder else _temporary() if any(not _is_path(one) for one in given) else Path()
+    keep = cache if cache or folder or all(map(_is_path, given)) else home / "arrays"
+    paths = [
+        pictures_of(one, home, name=name, group=group, tell=tell)
+        for name, one in {"data": data, **named}.items()
+    ]  # fmt: skip
+    return folder_task(
+        path=str(paths[0]), tests=[str(path) for path in paths[1:]], side=side, seed=seed, group=group,
+        held_out=held_out, train=train, test=test, multilabel=multilabel, cache=keep, tell=tell,
+    )  # fmt: skip
+
+
+def pictures_of(data: Any, folder: Path, *, name: str = "data", group: str = "", tell: Tell | None = None) -> Path:
+    """The path of a folder or CSV file as it is; of a data set, a CSV file of pictures written below ``folder``.
+
+    The list is written last: where it is there, the pictures are whole, and they are not written again.
+    """
+    if _is_path(data):
+        return Path(data)
+    columns = _columns(data)
+    listing = folder / f"{name}.csv"
+    if listing.is_file():
+        _same_labels(data, columns, listing)
+        return listing
+    (folder / name).mkdir(parents=True, exist_ok=True)
+    lines, n = list[list[Any]](), len(data)
+    for k in range(n):
+        item = data[k]
+        file = f"{name}/{k:08}.png"
+        _picture(_entry(item, columns.image, k), k).save(folder / file, compress_level=1)
+        more = [_entry(item, group, k)] if group and isinstance(item, Mapping) and group in item else []
+        lines.append([file, _label(_entry(item, columns.label, k), k), *more])
+        if tell:
+            tell(k + 1, n)
+    write_text(listing, _as_csv(lines, columns.names, group))
+    return listing
+
+
+def _is_path(data: Any) -> bool:
+    return isinstance(data, str | Path)
+
+
+def _temporary() -> Path:
+    home = Path(tempfile.mkdtemp(prefix="meada-data-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    return home
+
+
+def _columns(data: Any) -> Columns:
+    kind = type(data).__name__
+    if isinstance(data, IterableDataset) or kind.startswith("Iterable"):
+        raise MeadaError(
+            f"data must be a data set with a length and items by number, got {kind}, which is read as a stream: "
+            "write its pictures to a folder CLASS/*.png"
+        )
+    if isinstance(data, Mapping):
+        raise MeadaError(f"data must be one data set, got several by name ({', '.join(map(str, data))}): choose one")
+    if isinstance(data, tuple | list | torch.Tensor | np.ndarray) or not (
+        hasattr(data, "__getitem__") and hasattr(data, "__len__")
+    ):
+        raise MeadaError(f"data must be a folder, a CSV file, a Dataset or a Hugging Face dataset, got {kind}")
+    if len(data) == 0:
+        raise MeadaError("data must hold at least one labelled picture, got none")
+    features = getattr(data, "features", None)
+    if isinstance(features, Mapping):
+        return _of_features(features)
+    names = tuple(map(str, getattr(data, "classes", None) or ()))
+    first = data[0]
+    if isinstance(first, Mapping):
+        return Columns(_key(first, IMAGE_KEYS), _key(first, LABEL_KEYS), names)
+    if isinstance(first, tuple | list) and len(first) >= 2:
+        return Columns(0, 1, names)
+    raise MeadaError(f"items of the data set must be (image, label) or a dictionary of both, got {_described(first)}")
+
+
+def _of_features(features: Mapping[str, Any]) -> Columns:
+    """A Hugging Face dataset says of each column what it holds."""
+    images = [key for key, what in features.items() if type(what).__name__ == "Image"]
+    labels = [key for key, what in features.items() if type(what).__name__ == "ClassLabel"]
+    image = images[0] if images else _key(features, IMAGE_KEYS)
+    label = labels[0] if len(labels) == 1 else _key(features, LABEL_KEYS)
+    return Columns(image, label, tuple(getattr(features[label], "names", None) or ()))
+
+
+def _key(item: Mapping[str, Any], known: Sequence[str]) -> str:
+    for key in known:
+        if key in item:
+            return key
+    raise MeadaError(f"items must have one of the keys {', '.join(known)}, got {', '.join(map(str, item))}")
+
+
+def _entry(item: Any, key: Any, k: int) -> Any:
+    try:
+        return item[key]
+    except (KeyError, IndexError, TypeError):
+        raise MeadaError(f"item {k:,} of the data set must have an image and a label, got {_described(item)}") from None
+
+
+def _picture(x: Any, k: int) -> Image.Image:
+    """Any image as 8-bit RGB."""
+    if isinstance(x, Image.Image):
+        return flat(eight_bits(ImageOps.exif_transpose(x)))
+    if not isinstance(x, torch.Tensor | np.ndarray):
+        raise MeadaError(f"images must be PIL images, arrays or tensors, got {_described(x)} in item {k:,}")
+    pixels = _bytes(torch.as_tensor(np.asarray(x.detach().cpu() if isinstance(x, torch.Tensor) else x)), k)
+    if pixels.ndim == 2:
+        return Image.fromarray(pixels).convert("RGB")
+    if pixels.ndim != 3 or not {pixels.shape[0], pixels.shape[2]} & set(CHANNELS):
+        raise MeadaError(f"images must be (C, H, W), (H, W, C) or (H, W), got shape {pixels.shape} in item {k:,}")
+    last = pixels if pixels.shape[2] in CHANNELS and pixels.shape[0] not in CHANNELS else pixels.transpose(1, 2, 0)
+    whole = np.ascontiguousarray(last[..., 0] if last.shape[2] == 1 else last)
+    return flat(Image.fromarray(whole))
+
+
+def _bytes(x: torch.Tensor, k: int) -> NDArray[np.uint8]:
+    if x.is_floating_point():
+        x = (in_unit_range(x) * 255).round()
+    elif x.dtype == torch.uint16:
+        x = x.to(torch.int32) >> 8
+    elif x.dtype not in (torch.uint8, torch.bool):
+        raise MeadaError(f"images must be uint8, uint16 or floats in [0, 1], got {x.dtype} in item {k:,}")
+    return x.to(torch.uint8).numpy() * np.uint8(255 if x.dtype == torch.bool else 1)
+
+
+def _label(y: Any, k: int) -> int | str | tuple[int, ...]:
+    """A class number, a class name, or 0 and 1 for each of several labels."""
+    if isinstance(y, str) and y.strip():
+        return y.strip()
+    try:
+        values = np.asarray(y)
+    except (TypeError, ValueError):
+        values = np.asarray(None)
+    if values.ndim == 0 and values.dtype.kind in "iub" and int(values) >= 0:
+        return int(values)
+    if values.ndim == 1 and values.dtype.kind in "iubf" and np.isin(values, (0, 1)).all():
+        return tuple(int(value) for value in values)
+    raise MeadaError(f"labels must be class numbers from 0 up, names, or a row of 0 and 1, got {y!r:.60} in item {k:,}")
+
+
+def _as_csv(lines: Sequence[Sequence[Any]], names: Sequence[str], group: str) -> str:
+    """Class numbers become names that sort in the order of the numbers."""
+    file = StringIO()
+    several = [line[1] for line in lines if isinstance(line[1], tuple)]
+    if several and (len(several) < len(lines) or len({len(row) for row in several}) > 1):
+        raise MeadaError("labels must be of one kind for all pictures, got rows of 0 and 1 next to others")
+    digits = len(str(max((line[1] for line in lines if isinstance(line[1], int)), default=0)))
+    rows = [[file, *_cells(y, names, digits), *more] for file, y, *more in lines]
+    labels = (names or [f"label{k}" for k in range(len(several[0]))]) if several else ["label"]
+    csv.writer(file).writerows([["path", *labels, *([group] if len(lines[0]) > 2 else [])], *rows])
+    return file.getvalue()
+
+
+def _cells(y: int | str | tuple[int, ...], names: Sequence[str], digits: int) -> Iterator[Any]:
+    if isinstance(y, tuple):
+        yield from y
+    elif isinstance(y, str):
+        yield y
+    elif not names:
+        yield f"{y:0{digits}}"
+    elif y < len(names):
+        yield names[y]
+    else:
+        raise MeadaError(f"labels must be below the {len(names):,} classes of the data set, got {y}")
+
+
+def _same_labels(data: Any, columns: Columns, listing: Path) -> None:
+    """Refuse pictures of another data set: its length and some of its labels are compared."""
+    heading, *rows = csv.reader(listing.read_text(encoding="utf-8").splitlines())
+    if len(rows) != len(data):
+        raise MeadaError(f"{listing} must list the data set given, got {len(rows):,} pictures for its {len(data):,}")
+    digits = len(rows[0][1])
+    for k in sorted({i * len(data) // CHECKED for i in range(CHECKED)}):
+        now = [str(cell) for cell in _cells(_label(_entry(data[k], columns.label, k), k), columns.names, digits)]
+        if rows[k][1 : 1 + len(now)] != now:
+            raise MeadaError(
+                f"{listing} must list the data set given, got label {rows[k][1]} for {now[0]} in item {k:,}"
+            )
+
+
+def _described(x: Any) -> str:
+    if isinstance(x, tuple | list):
+        return f"a {type(x).__name__} of {len(x)} ({', '.join(type(one).__name__ for one in x[:3])})"
+    if isinstance(x, Mapping):
+        return f"a dictionary of {', '.join(map(str, list(x)[:5]))}"
+    return f"a {type(x).__name__}"
