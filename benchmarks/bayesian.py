@@ -32,7 +32,7 @@ from meada.methods import METHODS
 from meada.methods.method import Context
 from meada.methods.parts.descent import Descent
 from meada.networks.lenet import lenet
-from meada.networks.posterior import Posterior, drawing
+from meada.networks.posterior import Posterior, posterior_passes
 from meada.pool import Pool, as_float
 from meada.types import Batch
 
@@ -172,7 +172,7 @@ def ascents(net: nn.Module, x0: Tensor, y: Tensor) -> list[dict[str, Any]]:
 
 def judged(net: nn.Module, x0: Tensor, x: Tensor, y: Tensor) -> dict[str, float]:
     """The terms of the objective under draws that took no part in the ascent."""
-    with torch.inference_mode(), drawing(net, count=JUDGES, seed=999) as passes:
+    with torch.inference_mode(), posterior_passes(net, count=JUDGES, seed=999) as passes:
         (_, z0), (logits, z) = passes(x0, 0), passes(x, 0)
     ce = cross_entropy(logits.flatten(0, 1), y.repeat(JUDGES))
     terms = {

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import conv2d
 
 from benchmarks.measure import Spread, interleave, work
-from meada.networks.freezing import at_rest
+from meada.networks.freezing import frozen
 from meada.types import Images
 
 LAYOUTS = {"channels first": torch.contiguous_format, "channels last": torch.channels_last}
@@ -33,7 +33,7 @@ def products(net: nn.Module, x: Images, layout: torch.memory_format) -> list[Pro
             weight = layer.weight.detach().clone()
             found.append(lambda: (given @ weight.T, back @ weight))
 
-    with at_rest(net), torch.no_grad(), _hooked(net, note):
+    with frozen(net), torch.no_grad(), _hooked(net, note):
         net(x)
     return found
 
@@ -67,7 +67,7 @@ def operations(net: nn.Module, x: Images) -> float:
         places = output[0].numel() // layer.weight.shape[0]
         counts.append(layer.weight.numel() * places)
 
-    with at_rest(net), torch.no_grad(), _hooked(net, note):
+    with frozen(net), torch.no_grad(), _hooked(net, note):
         net(x[:1])
     return 4.0 * sum(counts)  # a multiplication and an addition, there and back
 

@@ -198,3 +198,13 @@ def test_a_function_that_gives_no_network_is_refused(name, sentence):
 def test_a_name_that_the_recipe_does_not_have_is_refused():
     with pytest.raises(MeadaError, match="--trust me.py:net must be a name in the recipe, got .*lenet"):
         load_recipe("digits/erm", trust=["me.py:net"])
+
+
+def test_a_timm_that_fails_to_import_is_one_sentence(tmp_path, monkeypatch):
+    """As beside a torchvision of another torch."""
+    (tmp_path / "timm.py").write_text("raise RuntimeError('operator torchvision::nms does not exist')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "timm", raising=False)
+    with pytest.raises(MeadaError, match="RuntimeError: operator torchvision::nms does not exist") as caught:
+        network("timm:resnet18")
+    assert "\n" not in str(caught.value)

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from meada.entropy import UNCERTAINTY, Uncertainty, expected_entropy
 from meada.errors import MeadaError, NonFiniteError
 from meada.images.inputs import check_classes, images_and_labels
-from meada.networks.embedding import bare, logits_of, watching
-from meada.networks.freezing import at_rest
-from meada.networks.posterior import Drawn, Passes, Posterior, drawing
+from meada.networks.embedding import embedding_passes, logits_of, unwrap
+from meada.networks.freezing import frozen
+from meada.networks.posterior import Passes, Posterior, PosteriorOutputs, posterior_passes
 from meada.objective import Objective
 from meada.spaces import Space, Theta, find_space, view_random
 from meada.spaces.choice import choose
@@ -72,11 +72,13 @@ def perturb(
     x, y = images_and_labels(x, y, net)
     if steps < 0:
         raise MeadaError(f"steps must be 0 or more, got {steps}")
-    net, size = bare(net), block or max(len(x), 1)
+    net, size = unwrap(net), block or max(len(x), 1)
     objective = Objective(beta=beta, gamma=gamma)
     eta = _per_channel(step_size, x)
     direction = of_unit_size if unit else torch.positive
-    passing = drawing(net, embedding, count=posterior.samples, stochastic=posterior.stochastic, seed=posterior.seed)
+    passing = posterior_passes(
+        net, embedding, count=posterior.samples, stochastic=posterior.stochastic, seed=posterior.seed
+    )
     # Leaves no_grad and inference_mode of the caller behind: the ascent needs a graph.
     with torch.inference_mode(False), torch.enable_grad(), passing as passes:
 
@@ -175,10 +177,10 @@ def hard_views(
 @contextmanager
 def scoring(net: nn.Module, x0: Images, y: Labels, objective: Objective) -> Iterator[Callable[[Images], Any]]:
     """Scores of views of ``x0`` as numpy numbers, with the network frozen in eval mode."""
-    net = bare(net)
-    with at_rest(net), ExitStack() as stack:
+    net = unwrap(net)
+    with frozen(net), ExitStack() as stack:
         if objective.gamma:
-            forward = stack.enter_context(watching(net))
+            forward = stack.enter_context(embedding_passes(net))
             z0 = forward(x0)[1]
         else:  # no cost, so no embedding has to be found
             forward = lambda x: (logits_of(net(x), len(x)), x0.new_zeros(len(x), 0))
@@ -220,7 +222,9 @@ def _paper_score(passes: Passes, x0: Images, y: Labels, objective: Objective, po
     return score
 
 
-def over_draws(objective: Objective, drawn: Drawn, z0: Tensor, y: Labels, uncertainty: Uncertainty) -> PerSample:
+def over_draws(
+    objective: Objective, drawn: PosteriorOutputs, z0: Tensor, y: Labels, uncertainty: Uncertainty
+) -> PerSample:
     """The objective's mean over posterior samples, with h by name."""
     logits, z = drawn
     each = objective(logits.flatten(0, 1), z.flatten(0, 1), z0.flatten(0, 1), y.repeat(len(z)))

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from meada.errors import MeadaError
 from meada.networks.embedding import embedding_width
-from meada.networks.freezing import at_rest
+from meada.networks.freezing import frozen
 from meada.networks.normalise import Normalise
 from meada.types import Images
 
@@ -45,7 +45,7 @@ def per_sample(
         return step_size, gamma
     if units not in ("official", "pixels"):
         raise MeadaError(f"units is '{units}': 'sample', 'official' or 'pixels' is needed")
-    with at_rest(net):
+    with frozen(net):
         width = embedding_width(net, x[:1], embedding)
     if units == "pixels":
         return step_size, gamma / width

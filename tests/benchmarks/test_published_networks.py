@@ -7,7 +7,7 @@ from benchmarks.subjects import SUBJECTS
 from torch import nn
 
 from meada.networks.alexnet import alexnet
-from meada.networks.embedding import watching
+from meada.networks.embedding import embedding_passes
 from meada.networks.lenet import lenet
 from meada.networks.wideresnet import wideresnet
 
@@ -28,7 +28,7 @@ def test_values_and_input_gradients_are_the_same(net):
     made = Network(net)
     made.whole.eval()
     logits, z = made((x - made.mean) / made.std)
-    with watching(net) as forward:
+    with embedding_passes(net) as forward:
         wanted, wanted_z = forward(x)
     assert torch.allclose(logits, wanted, atol=1e-10) and torch.allclose(z, wanted_z, atol=1e-10)
     (one,) = torch.autograd.grad(logits.logsumexp(1).sum(), x)
@@ -72,7 +72,7 @@ def test_the_embedding_may_lie_further_down():
     net, x = alexnet(7).eval(), torch.rand(2, 3, 64, 64)
     made = Network(net, "avgpool")
     made.whole.eval()
-    with watching(net, "avgpool") as forward:
+    with embedding_passes(net, "avgpool") as forward:
         wanted, z = forward(x)
     got = made((x - made.mean) / made.std)
     assert torch.allclose(got[0], wanted) and torch.allclose(got[1], z) and z.shape == (2, 9216)

@@ -10,7 +10,7 @@ from torch.testing import assert_close
 from meada.entropy import softmax_entropy
 from meada.evaluation.rounds import diagnose
 from meada.networks import to_bayesian
-from meada.networks.bayesian.weight_sample import Draw, holding
+from meada.networks.bayesian.weight_sample import WeightSample, using_weights
 from meada.pool import Pool
 
 
@@ -89,7 +89,7 @@ def test_a_bayesian_network_is_looked_at_through_its_draws(linear_net):
     got = diagnose(net, pool, block=4)
     ps = []
     for j in range(8):
-        with holding(net, Draw(0, "draw", 0, j)):
+        with using_weights(net, WeightSample(0, "draw", 0, j)):
             ps.append(net(x).softmax(-1).detach())
     each = torch.stack([-(p * p.log()).sum(-1).mean() for p in ps]).mean()
     mean = torch.stack(ps).mean(0)

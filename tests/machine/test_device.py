@@ -9,7 +9,7 @@ from torch import nn
 from meada import perturb
 from meada.errors import MeadaError
 from meada.machine.device import choose, in_precision, probe_bf16
-from meada.networks.embedding import watching
+from meada.networks.embedding import embedding_passes
 
 CPU = torch.device("cpu")
 
@@ -51,7 +51,7 @@ def test_bf16_is_for_the_network_alone(single, monkeypatch):
     assert inside == [torch.float32, torch.bfloat16]
     assert logits.dtype == torch.float32 and net[0].weight.dtype == torch.float32
     assert not torch.equal(plain, logits) and torch.allclose(plain, logits, atol=0.05)
-    with watching(net) as forward:
+    with embedding_passes(net) as forward:
         assert [t.dtype for t in forward(x)] == [torch.float32, torch.float32]
     harder = perturb(net, x, y, beta=1.0, gamma=1.0, step_size=0.1, steps=2)
     assert harder.dtype == torch.float32

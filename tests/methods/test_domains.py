@@ -16,7 +16,8 @@ from meada.methods.method import Context
 from meada.methods.parts.descent import Descent
 from meada.methods.parts.domains import members, numbered, summed
 from meada.methods.parts.each_domain import EachDomain
-from meada.methods.parts.readout import check_splits, features, frozen, readout
+from meada.methods.parts.readout import check_splits, features, with_fixed_weights
+from meada.networks.head import head_of
 from meada.pool import Pool
 from meada.runs.checkpoint import save_weights
 from meada.types import Batch
@@ -137,10 +138,10 @@ def test_features_and_readout_are_the_network(net):
     x = torch.rand(3, 3, 8, 8)
     net.eval()
     f, before = features(net), deepcopy(net.state_dict())
-    assert_close(readout(net)(f(x)), net(x), rtol=0, atol=0)
+    assert_close(head_of(net)(f(x)), net(x), rtol=0, atol=0)
     assert isinstance(net[7], nn.Linear)  # a copy was taken apart
     z = f(x).detach().requires_grad_()
-    frozen(readout(net), z).sum().backward()
+    with_fixed_weights(head_of(net), z).sum().backward()
     assert z.grad.any() and all(p.grad is None for p in net.parameters())
     assert_close(net.state_dict(), before, rtol=0, atol=0)
 
@@ -148,7 +149,7 @@ def test_features_and_readout_are_the_network(net):
 def test_a_network_that_does_not_come_apart_is_refused(net):
     x = torch.rand(2, 3, 8, 8)
     check_splits(net, x)
-    with pytest.raises(MeadaError, match="logits are not what '0.7' gives"):
+    with pytest.raises(MeadaError, match="must be the output of its last nn.Linear, '0.7'"):
         check_splits(nn.Sequential(net, nn.Softplus()), x)
-    with pytest.raises(MeadaError, match="no features before a read-out"):
+    with pytest.raises(MeadaError, match="must be an nn.Linear after other layers"):
         check_splits(nn.Sequential(nn.Conv2d(3, 2, 8), nn.Flatten()), x)

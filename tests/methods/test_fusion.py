@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from meada.errors import MeadaError
 from meada.methods.fusion import Mixture, fusion
 from meada.methods.method import Context
-from meada.networks.embedding import watching
+from meada.networks.embedding import embedding_passes
 from meada.types import Batch
 
 
@@ -105,10 +105,10 @@ def test_the_ascent_gets_the_true_gradient_of_the_prediction(fused, batch):
 
 
 def test_the_embedding_is_what_it_was(net, fused, batch):
-    with watching(fused) as forward:
+    with embedding_passes(fused) as forward:
         _, z = forward(batch.x)
     assert_close(z, fused[:3](batch.x))
-    with watching(fused.eval()) as forward:
+    with embedding_passes(fused.eval()) as forward:
         assert forward(batch.x)[1].requires_grad
 
 

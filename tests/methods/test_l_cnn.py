@@ -19,7 +19,7 @@ from meada.methods.l_cnn import describing, l_cnn, leading, to_low_rank
 from meada.methods.method import Context
 from meada.methods.parts.descent import Descent
 from meada.methods.parts.each_domain import EachDomain
-from meada.networks.embedding import watching
+from meada.networks.embedding import embedding_passes
 from meada.pool import Pool
 from meada.runs.checkpoint import save_weights
 from meada.runs.run import load_model
@@ -184,7 +184,7 @@ def test_a_domain_moves_its_own_slice_and_the_common_one(pool):
 
 def test_it_is_seen_climbed_and_embedded_like_any_network(net):
     x, y = torch.rand(4, 3, 8, 8), torch.arange(4)
-    with watching(net) as forward:
+    with embedding_passes(net) as forward:
         assert forward(x)[1].shape == (4, 9)  # the input of the last Linear
     before = deepcopy(net.state_dict())
     settings = {"beta": 1.0, "gamma": 0.1, "step_size": 0.01, "steps": 2}

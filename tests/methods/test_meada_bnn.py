@@ -19,7 +19,7 @@ from meada.methods.meada_bnn import SHARES, blundell_share, free_energy, uniform
 from meada.methods.method import Context
 from meada.networks import to_bayesian
 from meada.networks.bayesian import divergence
-from meada.networks.bayesian.weight_sample import Draw, holding
+from meada.networks.bayesian.weight_sample import WeightSample, using_weights
 from meada.networks.posterior import Posterior
 from meada.runs.recipe import load_recipe
 from meada.runs.run import run
@@ -48,9 +48,9 @@ def test_a_pass_carries_the_divergence_once(share, m):
     assert sum(share(i, m) for i in range(m)) == pytest.approx(1, rel=1e-12)
 
 
-def draws_of(seed: int, n: int) -> list[Draw]:
+def draws_of(seed: int, n: int) -> list[WeightSample]:
     generator = torch.Generator().manual_seed(seed)
-    return [Draw(int(torch.randint(2**62, (), generator=generator))) for _ in range(n)]
+    return [WeightSample(int(torch.randint(2**62, (), generator=generator))) for _ in range(n)]
 
 
 def energy(net, batch, *, seed=0, draws=1, share=uniform_share, temperature=1.0, **context):
@@ -63,7 +63,7 @@ def test_free_energy_is_a_mean_over_draws_worked_out_apart(net, batch):
     got = energy(net, Batch(x, y), draws=3, pool_size=90, batches=15, temperature=0.5)
     want = 0.0
     for draw in draws_of(0, 3):
-        with holding(net, draw):
+        with using_weights(net, draw):
             want += (cross_entropy(net(x), y) + 0.5 * divergence(net, draw) / 90) / 3
     assert_close(got, want)
 
@@ -78,7 +78,7 @@ def test_over_a_pass_it_is_the_free_energy_of_the_pool(net, name):
         for i in range(0, 12, 3)
     ]  # fmt: skip
     (draw,) = draws_of(0, 1)
-    with holding(net, draw):
+    with using_weights(net, draw):
         nll = cross_entropy(net(x), y, reduction="sum")
     assert_close(torch.stack(parts).mean(), (divergence(net, draw) + nll) / 12)
 
@@ -98,7 +98,7 @@ def climbed(net, x0, y, *, count, number, uncertainty, steps, beta, gamma, eta):
         x = x.detach().requires_grad_()
         ps, ce, cost = [], 0.0, 0.0
         for j in range(count):
-            draw = Draw(0, "draw", number(step), j)
+            draw = WeightSample(0, "draw", number(step), j)
             w = {
                 (k, kind): draw.weight(
                     f"{k}.{kind}", getattr(net[k], f"{kind}_mu"), getattr(net[k], f"{kind}_rho")

@@ -105,7 +105,7 @@ def test_building_leaves_the_network_as_it_was(pool):
 def test_what_cannot_be_is_refused(linear_net, net, pool):
     with pytest.raises(MeadaError, match="no nn.Conv2d"):
         begin(linear_net, Pool(torch.rand(2, 3, 4, 4), torch.arange(2)), par(), SGD)
-    with pytest.raises(MeadaError, match="layer '9' is no submodule"):
+    with pytest.raises(MeadaError, match="layer '9' must be a submodule"):
         begin(net, pool, par(layer="9"), SGD)
     for bad in ({"weight": -1.0}, {"lr": 0.0}, {"kernel": 0}, {"hidden": [0]}):
         with pytest.raises(MeadaError, match=next(iter(bad))):

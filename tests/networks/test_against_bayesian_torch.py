@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from meada.networks import to_bayesian
 from meada.networks.bayesian import divergence
 from meada.networks.bayesian.prior import Gaussian
-from meada.networks.bayesian.weight_sample import Draw
+from meada.networks.bayesian.weight_sample import WeightSample
 
 layers = pytest.importorskip("bayesian_torch.layers")
 PRIOR = 0.5
@@ -40,7 +40,7 @@ def test_their_mean_over_the_weights_times_their_number_is_our_divergence():
     )  # fmt: skip
     kl_bias = theirs.kl_loss() - kl_weight
     want = weights * kl_weight + biases * kl_bias
-    draws = torch.stack([divergence(mine, Draw(j)) for j in range(400)])
+    draws = torch.stack([divergence(mine, WeightSample(j)) for j in range(400)])
     error = draws.std() / len(draws) ** 0.5
     assert abs(draws.mean() - want) < 4 * error < 0.01 * want
     assert theirs.kl_loss() < want / 100  # and what their ``get_kl_loss`` adds up is far below it

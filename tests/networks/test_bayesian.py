@@ -19,7 +19,7 @@ from meada.maximise import perturb
 from meada.networks import NETWORKS, to_bayesian
 from meada.networks.bayesian import divergence
 from meada.networks.bayesian.prior import Gaussian, ScaleMixture
-from meada.networks.bayesian.weight_sample import Draw, holding
+from meada.networks.bayesian.weight_sample import WeightSample, using_weights
 from meada.networks.posterior import Posterior
 
 RHO_1 = math.log(math.expm1(1.0))  # softplus of it is 1
@@ -33,7 +33,7 @@ def divergences(mu: float, sigma: float, prior, n: int = 100) -> torch.Tensor:
     """Of one weight, n times n of them at once, in ten draws."""
     net = to_bayesian(nn.Linear(n, n, bias=False), prior, rho=math.log(math.expm1(sigma)))
     nn.init.constant_(net.weight_mu, mu)
-    return torch.tensor([divergence(net, Draw("kl", j)).item() / n**2 for j in range(10)])
+    return torch.tensor([divergence(net, WeightSample("kl", j)).item() / n**2 for j in range(10)])
 
 
 def standard_error(draws: torch.Tensor) -> float:
@@ -54,7 +54,7 @@ def test_mu_is_the_given_networks_and_sigma_is_softplus_of_rho():
 
 def test_a_draw_is_mu_plus_sigma_times_unit_noise(single):
     net = to_bayesian(nn.Sequential(nn.Linear(300, 200)), rho=RHO_1)
-    theta = Draw(3).weight("0.weight", net[0].weight_mu, net[0].weight_rho).theta
+    theta = WeightSample(3).weight("0.weight", net[0].weight_mu, net[0].weight_rho).theta
     noise = ((theta - net[0].weight_mu) / softplus(net[0].weight_rho)).detach()
     assert abs(float(noise.mean())) < 4 / math.sqrt(noise.numel())
     assert abs(float(noise.square().mean()) - 1) < 4 * math.sqrt(2 / noise.numel())
@@ -62,7 +62,7 @@ def test_a_draw_is_mu_plus_sigma_times_unit_noise(single):
 
 def test_divergence_of_one_draw_is_log_q_minus_log_p():
     prior, net = Gaussian(sigma=0.3), to_bayesian(small(), Gaussian(sigma=0.3), rho=-1.0)
-    draw, total = Draw("one"), 0.0
+    draw, total = WeightSample("one"), 0.0
     for name in ("0", "4"):
         twin = net.get_submodule(name)
         for kind in ("weight", "bias"):
@@ -96,13 +96,13 @@ def test_its_mean_is_the_integral_for_the_mixture(mu, sigma):
 def test_the_gradient_of_a_draw_is_the_gradient_of_its_value():
     net = to_bayesian(nn.Linear(2, 2), rho=-2.0)
     weights = [net.weight_mu, net.weight_rho, net.bias_mu, net.bias_rho]
-    got = torch.autograd.grad(divergence(net, Draw(7)), weights)
+    got = torch.autograd.grad(divergence(net, WeightSample(7)), weights)
     for weight, gradient in zip(weights, got, strict=True):
         with torch.no_grad():
             ends = []
             for step in (1e-6, -1e-6):
                 weight.view(-1)[0] += step
-                ends.append(divergence(net, Draw(7)))
+                ends.append(divergence(net, WeightSample(7)))
                 weight.view(-1)[0] -= step
         assert_close(gradient.view(-1)[0], (ends[0] - ends[1]) / 2e-6, rtol=1e-4, atol=1e-5)
 
@@ -118,8 +118,8 @@ CONVOLUTIONS = [
 def test_any_convolution_has_a_twin(how):
     layer = nn.Conv2d(4, 8, 3, **how)
     net, x = to_bayesian(layer, rho=-1.0), torch.rand(2, 4, 7, 7)
-    draw = Draw("conv")
-    with holding(net, draw):
+    draw = WeightSample("conv")
+    with using_weights(net, draw):
         got = net(x)
     theta = draw.weight(".weight", net.weight_mu, net.weight_rho).theta
     bias = None if layer.bias is None else draw.weight(".bias", net.bias_mu, net.bias_rho).theta
@@ -144,9 +144,9 @@ class Twice(nn.Module):
 
 
 def test_a_layer_that_is_called_twice_has_one_posterior_and_one_draw():
-    net, x, draw = to_bayesian(Twice(), rho=-1.0), torch.rand(2, 1, 2, 2), Draw(1)
+    net, x, draw = to_bayesian(Twice(), rho=-1.0), torch.rand(2, 1, 2, 2), WeightSample(1)
     assert net.again is net.shared
-    with holding(net, draw):
+    with using_weights(net, draw):
         got = net(x)
         w, b = net.shared.weight, net.shared.bias
         z = linear(linear(x.flatten(1), w, b).tanh(), w, b)
@@ -163,8 +163,8 @@ def test_a_layer_that_the_forward_pass_does_not_reach_still_diverges():
     net = nn.Module()
     net.used, net.unused = nn.Linear(2, 2), nn.Linear(2, 2)
     net = to_bayesian(net)
-    draw = Draw(1)
-    with holding(net, draw):
+    draw = WeightSample(1)
+    with using_weights(net, draw):
         net.used(torch.rand(1, 2))
     divergence(net, draw).backward()
     assert net.unused.weight_rho.grad.any()
@@ -187,11 +187,11 @@ def hooked() -> nn.Module:
 @pytest.mark.parametrize(
     "net, why",
     [
-        (tied(), "'0.weight' and '1.weight' are one and the same weight"),
+        (tied(), "'0.weight' and '1.weight' share one weight tensor"),
         (nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(4, 4))), "layer '0'"),
         (nn.Sequential(hooked()), "layer '0' .* from weight_g"),
         (nn.Sequential(nn.LazyLinear(4)), "no weights yet"),
-        (nn.Sequential(nn.Flatten()), "no Linear and no Conv2d"),
+        (nn.Sequential(nn.Flatten()), "must have an nn.Linear or nn.Conv2d"),
     ],
     ids=["tied", "weight norm", "old weight norm", "lazy", "none"],
 )
@@ -204,7 +204,7 @@ def test_eval_mode_gives_the_log_of_the_mean_softmax():
     net, x = to_bayesian(small(), rho=-1.0, samples=3).eval(), torch.rand(4, 3, 4, 4)
     p = torch.zeros(4, 5)
     for s in range(3):
-        with holding(net, Draw(net.seed, "predict", s)):
+        with using_weights(net, WeightSample(net.seed, "predict", s)):
             p += net(x).softmax(-1) / 3
     assert_close(net(x), p.log())
     assert_close(net(x).exp().sum(-1), torch.ones(4))
@@ -224,13 +224,13 @@ def test_a_prediction_is_the_same_each_time_and_in_any_batch():
 def test_the_batches_of_an_evaluation_share_their_draws_and_the_next_one_draws_anew(monkeypatch):
     net, x = to_bayesian(small(), rho=-1.0, samples=3).eval(), torch.rand(6, 3, 4, 4)
     one_by_one = torch.cat([net(one) for one in x.split(1)])
-    drawn, weight = [], Draw.weight
+    drawn, weight = [], WeightSample.weight
 
     def counted(self, place, mu, rho):
         drawn.append(place) if place not in self._held else None
         return weight(self, place, mu, rho)
 
-    monkeypatch.setattr(Draw, "weight", counted)
+    monkeypatch.setattr(WeightSample, "weight", counted)
     assert torch.equal(predict(net, x, batch_size=1), one_by_one)
     tensors = sum(name.endswith("_mu") for name, _ in net.named_parameters())
     assert len(drawn) == 3 * tensors  # not once for each of the six batches

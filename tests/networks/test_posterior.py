@@ -8,7 +8,7 @@ from torch.testing import assert_close
 from meada.errors import MeadaError
 from meada.maximise import perturb
 from meada.networks import to_bayesian
-from meada.networks.posterior import Posterior, drawing
+from meada.networks.posterior import Posterior, posterior_passes
 
 X = torch.rand(6, 3, 4, 4, generator=torch.Generator().manual_seed(0))
 
@@ -23,7 +23,7 @@ def dropping(layer: nn.Module) -> nn.Module:
 
 
 def looked_at(net, x, number=0, **settings):
-    with drawing(net, **settings) as passes:
+    with posterior_passes(net, **settings) as passes:
         return passes(x, number)
 
 
@@ -45,7 +45,7 @@ def test_draws_go_by_seed_number_and_place(x):
 
 def test_a_mask_is_one_for_all_samples_and_kept_over_passes(x):
     net = dropping(nn.Dropout(0.5))
-    with drawing(net, count=2, stochastic=["2"]) as passes:
+    with posterior_passes(net, count=2, stochastic=["2"]) as passes:
         z = passes(x, 0)[1]
         kept = z != 0
         assert (kept == kept[:, :1]).all() and 0 < kept.double().mean() < 1
@@ -120,5 +120,5 @@ def test_a_sample_moves_alike_in_any_batch(x, pieces, draws):
 
 
 def test_no_draw_is_an_error(linear_net, x):
-    with pytest.raises(MeadaError, match="0 posterior draws"):
+    with pytest.raises(MeadaError, match="must be at least 1, got 0"):
         looked_at(linear_net, x, count=0)

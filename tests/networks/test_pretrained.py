@@ -208,7 +208,7 @@ def test_numbers_that_copying_would_hide_are_refused(
 
 @pytest.mark.parametrize("name", ["missing.pth", "."])
 def test_a_path_without_a_file_is_refused(tmp_path: Path, net: nn.Sequential, name: str) -> None:
-    assert "no file of weights" in refused(net, tmp_path / name)
+    assert "must be a file of weights" in refused(net, tmp_path / name)
 
 
 def test_a_classifier_of_another_set_starts_from_a_trained_body(tmp_path: Path, single: None) -> None:

@@ -14,8 +14,8 @@ from meada.datasets.task import Samples
 from meada.evaluation.candidates import fixed_subset
 from meada.evaluation.score import predict, refuse_non_finite
 from meada.maximise import ascend
-from meada.networks.embedding import bare
-from meada.networks.freezing import at_rest
+from meada.networks.embedding import unwrap
+from meada.networks.freezing import frozen
 from meada.pool import as_float
 from meada.spaces.pixels import ball
 from meada.streams import stream
@@ -39,7 +39,7 @@ def pgd(
     start = 2 * torch.rand(x0.shape, dtype=x0.dtype, generator=generator).to(x0.device) - 1
     x = (x0 + radius * start).clamp(0, 1)
     score = lambda x, step: cross_entropy(net(x), y, reduction="none")
-    with at_rest(bare(net)):
+    with frozen(unwrap(net)):
         return ascend(
             score,
             ball(x0, radius),
@@ -61,7 +61,7 @@ def under_attack(
     block: int = 128,
 ) -> dict[str, Any]:
     """Accuracy in per cent on ``n`` fixed images of each domain, before and under the attack."""
-    net = bare(net)
+    net = unwrap(net)
     device = next(net.parameters()).device
     scores = {}
     for name, samples in domains.items():

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from meada.entropy import entropy_of_mean, expected_entropy
-from meada.networks.embedding import bare
-from meada.networks.posterior import Drawn, drawing
+from meada.networks.embedding import unwrap
+from meada.networks.posterior import PosteriorOutputs, posterior_passes
 from meada.pool import Pool
 from meada.theory import entropy_deviation_bound, plug_in_entropy, sharper_deviation_bound
 from meada.transport import semantic_cost
@@ -36,13 +36,13 @@ def diagnose(
     stochastic: Collection[str] = (),
 ) -> dict[str, Any]:
     """Of the latest block and its parents; for a random network, means over posterior draws."""
-    net, born = bare(net), pool.blocks[-1]
+    net, born = unwrap(net), pool.blocks[-1]
     start, index = len(pool) - len(born.labels), looked_at(pool)
     device = next(net.parameters()).device
     rows, laws = [], []
     with (
         torch.inference_mode(),
-        drawing(net, embedding, count=DRAWS, stochastic=stochastic) as passes,
+        posterior_passes(net, embedding, count=DRAWS, stochastic=stochastic) as passes,
     ):
         for i in index.split(block):
             x0 = pool.images(born.parents[i]).to(device)
@@ -76,7 +76,7 @@ def looked_at(pool: Pool) -> Labels:
     return torch.linspace(0, n - 1, min(n, SAMPLE), dtype=torch.float64).long()
 
 
-def _terms(before: Drawn, after: Drawn, y: Labels, linf: PerSample) -> Float[Tensor, "B 8"]:
+def _terms(before: PosteriorOutputs, after: PosteriorOutputs, y: Labels, linf: PerSample) -> Float[Tensor, "B 8"]:
     (logits0, z0), (logits, z) = before, after
     draws = range(len(z))
     h0, h = expected_entropy(logits0), expected_entropy(logits)
@@ -88,7 +88,7 @@ def _terms(before: Drawn, after: Drawn, y: Labels, linf: PerSample) -> Float[Ten
     ], 1)  # fmt: skip
 
 
-def _law(drawn: Drawn) -> Float[Tensor, "B K"]:
+def _law(drawn: PosteriorOutputs) -> Float[Tensor, "B K"]:
     """The prediction: the mean softmax over the draws."""
     return drawn[0].softmax(-1).mean(0)
 

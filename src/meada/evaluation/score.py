@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from meada.errors import MeadaError, NonFiniteError
 from meada.evaluation.calibration import brier, expected_calibration_error, negative_log_likelihood
 from meada.machine.distributed import World
-from meada.networks.bayesian import predicting
-from meada.networks.embedding import bare
-from meada.networks.freezing import at_rest
+from meada.networks.bayesian import sharing_samples
+from meada.networks.embedding import unwrap
+from meada.networks.freezing import frozen
 from meada.pool import as_float
 from meada.types import Labels, Logits
 
@@ -25,9 +25,9 @@ def predict(net: nn.Module, images: Tensor, *, batch_size: int = 256, world: Wor
     """
     if world and world.size > 1:
         return _shared_out(net, images, batch_size, world)
-    net = bare(net)
+    net = unwrap(net)
     device = next((p.device for p in net.parameters()), torch.device("cpu"))
-    with at_rest(net), predicting(net), torch.inference_mode():
+    with frozen(net), sharing_samples(net), torch.inference_mode():
         pieces = [net(as_float(x).to(device)).cpu() for x in images.split(batch_size)]
     return torch.cat(pieces)
 

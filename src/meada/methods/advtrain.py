@@ -12,8 +12,8 @@ from meada.errors import MeadaError
 from meada.images.random_ops import uniform, whole
 from meada.maximise import ascend
 from meada.methods.method import Context, Method, risk
-from meada.networks.embedding import bare
-from meada.networks.freezing import at_rest
+from meada.networks.embedding import unwrap
+from meada.networks.freezing import frozen
 from meada.spaces.pixels import ball
 from meada.types import Batch, Images, Labels, Scalar
 
@@ -36,12 +36,12 @@ def advtrain(*, radius: float = 8.0, steps: int = 10) -> Method:
 def moved_risk(net: nn.Module, batch: Batch, context: Context, *, radius: float, steps: int) -> Scalar:
     n, generator = len(batch.x), context.each
     epsilon = radius * uniform(batch.x, n, 1, 1, 1, generator=generator)
-    with at_rest(bare(net)):
+    with frozen(unwrap(net)):
         with torch.no_grad():
             classes = net(batch.x[:1]).shape[1]
         wrong = (batch.y + 1 + whole(max(classes - 1, 1), batch.y, n, generator=generator)) % classes
         start = 2 * uniform(batch.x, *batch.x.shape, generator=generator) - 1
-        x = approach(bare(net), batch.x, wrong, epsilon, start * epsilon, steps)
+        x = approach(unwrap(net), batch.x, wrong, epsilon, start * epsilon, steps)
     return risk(net, batch._replace(x=x), context)
 
 

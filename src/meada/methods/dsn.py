@@ -14,8 +14,8 @@ from meada.errors import MeadaError
 from meada.methods.method import Context, Method, Parts
 from meada.methods.par import reverse
 from meada.methods.parts.each_domain import EachDomain
-from meada.networks.embedding import watching
-from meada.networks.freezing import at_rest
+from meada.networks.embedding import embedding_passes
+from meada.networks.freezing import frozen
 from meada.types import Batch, Embedding, Images, Labels, PerSample, Scalar
 
 Code = Float[Tensor, "B P"]  # a private one; as wide as the shared one where they are added
@@ -52,7 +52,7 @@ def dsn(
 
     def build(net: nn.Module, example: Batch, context: Context) -> Parts:
         x = example.x.to(next(net.parameters()).device)
-        with torch.no_grad(), at_rest(net), watching(net, context.embedding) as forward:
+        with torch.no_grad(), frozen(net), embedding_passes(net, context.embedding) as forward:
             z = forward(x)[1]
         channels, code, domains = x.shape[1], z.shape[1], context.domains or (0,)
         modules = nn.ModuleDict({
@@ -69,7 +69,7 @@ def dsn(
     def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
         parts = context.parts.modules
         small = adaptive_avg_pool2d(batch.x, side)
-        with watching(net, context.embedding) as forward:
+        with embedding_passes(net, context.embedding) as forward:
             logits, h_c = forward(batch.x)
         private = parts["private"]
         assert isinstance(private, nn.ModuleDict)

@@ -14,9 +14,10 @@ from meada.methods.method import Context, Method, Parts
 from meada.methods.parts.descent import Descent
 from meada.methods.parts.domains import at_least_two, members, shuffled, summed
 from meada.methods.parts.each_domain import EachDomain
-from meada.methods.parts.readout import afresh, check_splits, features, frozen, readout
-from meada.networks.embedding import watching
-from meada.networks.freezing import at_rest
+from meada.methods.parts.readout import afresh, check_splits, features, with_fixed_weights
+from meada.networks.embedding import embedding_passes
+from meada.networks.freezing import frozen
+from meada.networks.head import head_of
 from meada.types import Batch, Embedding, Images, Scalar
 
 
@@ -51,8 +52,8 @@ def epi_fcr(
         at_least_two(len(context.domains), "epi-fcr")
         check_splits(net, example.x)
         trunks = nn.ModuleList(features(net) for _ in context.domains)
-        heads = nn.ModuleList(afresh(readout(net)) for _ in context.domains)
-        stranger = afresh(readout(net)).requires_grad_(False)
+        heads = nn.ModuleList(afresh(head_of(net)) for _ in context.domains)
+        stranger = afresh(head_of(net)).requires_grad_(False)
         return Parts(
             nn.ModuleDict({"features": trunks, "readouts": heads, "random": stranger}),
             {"domains": descent.build([*trunks.parameters(), *heads.parameters()])},
@@ -63,7 +64,7 @@ def epi_fcr(
         trunks, heads, stranger = modules["features"], modules["readouts"], modules["random"]
         assert isinstance(trunks, nn.ModuleList) and isinstance(heads, nn.ModuleList)
         x, y, places = batch.x, batch.y, members(batch, "epi-fcr", len(heads))
-        with watching(net) as forward:
+        with embedding_passes(net) as forward:
             logits, z = forward(x)
         value = summed(cross_entropy(logits, y, reduction="none"), places)
         for f_d, c_d, own in zip(trunks, heads, places, strict=True):
@@ -72,16 +73,16 @@ def epi_fcr(
             return value
         i, j = shuffled(len(heads), context.generator)[:2]
         abroad = places[j]  # images of domain j meet the halves of network i
-        with_c_i = cross_entropy(frozen(heads[i], z[abroad]), y[abroad])
-        with_f_i = cross_entropy(readout(net)(at_rest_features(trunks[i], x[abroad])), y[abroad])
-        with_c_r = summed(cross_entropy(frozen(stranger, z), y, reduction="none"), places)
+        with_c_i = cross_entropy(with_fixed_weights(heads[i], z[abroad]), y[abroad])
+        with_f_i = cross_entropy(head_of(net)(frozen_features(trunks[i], x[abroad])), y[abroad])
+        with_c_r = summed(cross_entropy(with_fixed_weights(stranger, z), y, reduction="none"), places)
         return value + lambda_f * with_c_i + lambda_c * with_f_i + lambda_r * with_c_r
 
     return Method(loss=EachDomain(loss), build=build)
 
 
-def at_rest_features(trunk: nn.Module, x: Images) -> Embedding:
+def frozen_features(trunk: nn.Module, x: Images) -> Embedding:
     """z of a network that neither learns nor moves its statistics by it."""
-    with torch.no_grad(), at_rest(trunk):
+    with torch.no_grad(), frozen(trunk):
         z: Embedding = trunk(x)
     return z

@@ -16,7 +16,7 @@ from meada.methods.method import Context, Method
 from meada.methods.par import looking
 from meada.methods.parts.domains import members, numbered
 from meada.methods.parts.each_domain import EachDomain
-from meada.methods.parts.readout import readout, with_readout
+from meada.networks.head import head_of, set_head
 from meada.streams import stream
 from meada.types import Batch, Embedding, Logits, Scalar
 
@@ -39,7 +39,7 @@ def fusion(*, domains: int = 3, weight: float = 1.0, uniform: float = 0.25) -> M
 
     def adapt(net: nn.Module) -> nn.Module:
         net = deepcopy(net)
-        return with_readout(net, Mixture(readout(net), domains, uniform))
+        return set_head(net, Mixture(head_of(net), domains, uniform))
 
     def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
         domain = numbered(members(batch, "fusion", domains))

@@ -12,7 +12,7 @@ from torch.nn.functional import adaptive_avg_pool2d, cross_entropy, normalize, r
 
 from meada.errors import MeadaError
 from meada.methods.method import Context, Method, Parts, risk
-from meada.networks.freezing import at_rest
+from meada.networks.freezing import frozen
 from meada.types import Batch, Images, Logits, Scalar
 
 Texture = Float[Tensor, "B G"]
@@ -43,7 +43,7 @@ def hex_(
         )
 
     def build(net: nn.Module, example: Batch, context: Context) -> Parts:
-        with torch.no_grad(), at_rest(net):
+        with torch.no_grad(), frozen(net):
             logits = net(example.x.to(next(net.parameters()).device))
         branch = TextureBranch(logits.shape[1], levels, side, width).to(logits)
         return Parts(

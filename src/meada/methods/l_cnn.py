@@ -19,7 +19,7 @@ from torch.nn.parameter import UninitializedParameter
 from meada.errors import MeadaError
 from meada.methods.method import Context, Method, Parts
 from meada.methods.parts.each_domain import EachDomain
-from meada.networks.freezing import held_over
+from meada.networks.freezing import temporarily
 from meada.types import Batch, Scalar
 
 Matrix = Float[Tensor, "M N"]
@@ -142,7 +142,7 @@ TWINS: dict[type[nn.Module], type[LowRank]] = {
 @contextmanager
 def describing(net: nn.Module, z: Descriptor) -> Iterator[None]:
     """Every forward pass inside is that of the domain which ``z`` describes."""
-    with held_over([m for m in net.modules() if isinstance(m, LowRank)], "descriptor", z):
+    with temporarily([m for m in net.modules() if isinstance(m, LowRank)], "descriptor", z):
         yield
 
 

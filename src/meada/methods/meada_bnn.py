@@ -17,7 +17,7 @@ from meada.methods.method import Context, Method
 from meada.methods.parts.growing import Rule
 from meada.networks.bayesian import Prediction, divergence, to_bayesian
 from meada.networks.bayesian.prior import ScaleMixture
-from meada.networks.bayesian.weight_sample import Draw, holding
+from meada.networks.bayesian.weight_sample import WeightSample, using_weights
 from meada.networks.posterior import Renewal
 from meada.types import Batch, Scalar
 from meada.units import Units
@@ -97,8 +97,8 @@ def free_energy(
     weight = temperature * share(context.batch_index, m) * m / n
     total = torch.zeros((), dtype=batch.x.dtype, device=batch.x.device)
     for _ in range(draws):
-        draw = Draw(int(torch.randint(2**62, (), generator=context.generator)))
-        with holding(net, draw):
+        draw = WeightSample(int(torch.randint(2**62, (), generator=context.generator)))
+        with using_weights(net, draw):
             total = total + cross_entropy(net(batch.x), batch.y)
         total = total + weight * divergence(net, draw)
     return total / draws

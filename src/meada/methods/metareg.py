@@ -14,7 +14,8 @@ from meada.methods.method import Context, Method, Parts, risk
 from meada.methods.parts.descent import Descent
 from meada.methods.parts.domains import at_least_two, members, shuffled
 from meada.methods.parts.each_domain import EachDomain
-from meada.methods.parts.readout import afresh, check_splits, features, readout
+from meada.methods.parts.readout import afresh, check_splits, features
+from meada.networks.head import head_of
 from meada.types import Batch, Embedding, Labels, Scalar
 
 Theta = dict[str, Tensor]  # weights of a read-out by name
@@ -48,8 +49,8 @@ def metareg(
     def build(net: nn.Module, example: Batch, context: Context) -> Parts:
         at_least_two(len(context.domains), "metareg")
         check_splits(net, example.x)
-        trunk, phi = features(net), Regulariser(readout(net))
-        heads = nn.ModuleList(afresh(readout(net)) for _ in context.domains)
+        trunk, phi = features(net), Regulariser(head_of(net))
+        heads = nn.ModuleList(afresh(head_of(net)) for _ in context.domains)
         descent = Descent(name="sgd", lr=lr, momentum=momentum)
         return Parts(
             nn.ModuleDict({"trunk": trunk, "heads": heads, "phi": phi}),
@@ -65,7 +66,7 @@ def metareg(
         assert isinstance(heads, nn.ModuleList) and isinstance(phi, Regulariser)
         if context.step >= int(share * context.total_steps):
             # the network has had no gradient so far, and so is as it was at the start
-            return risk(net, batch, context) + phi(dict(readout(net).named_parameters()), fixed=True)
+            return risk(net, batch, context) + phi(dict(head_of(net).named_parameters()), fixed=True)
         places = members(batch, "metareg", len(heads))
         z = [trunk(batch.x[of_one]) for of_one in places]
         y = [batch.y[of_one] for of_one in places]

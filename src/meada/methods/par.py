@@ -14,9 +14,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from meada.errors import MeadaError, nearest
+from meada.errors import MeadaError
 from meada.methods.method import Context, Method, Parts
-from meada.networks.freezing import at_rest
+from meada.networks.freezing import frozen, submodule
 from meada.types import Batch, Labels, Scalar
 
 Map = Float[Tensor, "B C H W"]  # what the layer sees, at every place
@@ -47,7 +47,7 @@ def par(
         )
 
     def build(net: nn.Module, example: Batch, context: Context) -> Parts:
-        with torch.no_grad(), at_rest(net), looking(net, layer) as seen:
+        with torch.no_grad(), frozen(net), looking(net, layer) as seen:
             logits = net(example.x.to(next(net.parameters()).device))
         h = patch_classifier(seen[-1].shape[1], [*hidden, logits.shape[1]], kernel).to(logits)
         # weight decay is the network's: h has an optimiser to itself
@@ -112,12 +112,9 @@ def looking(net: nn.Module, layer: str) -> Iterator[list[Map]]:
 
 
 def find_layer(net: nn.Module, layer: str) -> nn.Module:
-    modules = dict(net.named_modules())
-    if layer and layer not in modules:
-        known = filter(None, modules)
-        raise MeadaError(f"par: layer '{layer}' is no submodule: {nearest(layer, known)}")
-    first = next((m for m in modules.values() if isinstance(m, nn.Conv2d)), None)
-    found = modules[layer] if layer else first
-    if found is None:
+    if layer:
+        return submodule(net, layer, "par: layer")
+    first = next((m for m in net.modules() if isinstance(m, nn.Conv2d)), None)
+    if first is None:
         raise MeadaError("par: the network has no nn.Conv2d: name the layer that patches lie in")
-    return found
+    return first

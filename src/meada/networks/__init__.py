@@ -1,4 +1,4 @@
-"""Every network by the name that a recipe calls it by; each takes ``num_classes``."""
+"""Networks by the names that recipes use; each factory takes ``num_classes``."""
 
 from collections.abc import Callable
 

@@ -10,7 +10,7 @@ from meada.networks.normalise import IMAGENET_MEAN, IMAGENET_STD, Normalise
 def alexnet(num_classes: int = 1000) -> nn.Sequential:
     """AlexNet in the one-column form of Krizhevsky, 2014; images from 63x63, as a rule 224x224.
 
-    z is the 4,096 inputs of the last layer, as the paper's text has it. The published code measures
+    z is the 4,096 inputs of the last layer, as in the paper's text. The published code measures
     its cost on the 9,216 convolution features instead: that is ``embedding="avgpool"``.
 
     >>> net = alexnet(num_classes=7)

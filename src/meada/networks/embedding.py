@@ -1,20 +1,20 @@
-"""A classifier is an embedding followed by a read-out: where z lies in any network."""
+"""Find the embedding z in any classifier: forward passes that give the logits and z."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from meada.errors import MeadaError, nearest
-from meada.networks.freezing import at_rest
+from meada.errors import MeadaError
+from meada.networks.freezing import frozen, submodule
 from meada.types import Embedding, Images, Logits
 
 Forward = Callable[[Images], tuple[Logits, Embedding]]
 
 
-def bare(net: nn.Module) -> nn.Module:
+def unwrap(net: nn.Module) -> nn.Module:
     """The network inside a compiled or distributed wrapper: hooks and input gradients need it.
 
     A compiled module ignores hooks that came after it was compiled, and
@@ -27,18 +27,23 @@ def bare(net: nn.Module) -> nn.Module:
 
 
 @contextmanager
-def watching(net: nn.Module, embedding: str | None = None) -> Iterator[Forward]:
-    """Forward passes that give ``(logits, z)`` of any network.
+def embedding_passes(net: nn.Module, embedding: str | None = None) -> Iterator[Forward]:
+    """A function from images to ``(logits, z)``, for any network that hooks can be put on.
 
     ``embedding`` names a submodule: z is the output of its last call. Without a name, z is the
     input of the last ``nn.Linear`` that the forward pass reaches. Flattened to (B, D) either way.
 
     >>> net = nn.Sequential(nn.Flatten(), nn.Linear(12, 7), nn.ReLU(), nn.Linear(7, 5))
-    >>> with watching(net) as forward:
+    >>> with embedding_passes(net) as forward:
     ...     logits, z = forward(torch.rand(2, 3, 2, 2))
     >>> logits.shape, z.shape
     (torch.Size([2, 5]), torch.Size([2, 7]))
     """
+    if isinstance(net, torch.jit.ScriptModule):
+        raise MeadaError(
+            f"the network must be an ordinary nn.Module, got TorchScript ({type(net).__name__}), whose layers "
+            "take no hooks: give the Python module that it was made from"
+        )
     seen: dict[str, Any] = {}
     hooks = _hook(net, embedding, seen)
 
@@ -55,15 +60,15 @@ def watching(net: nn.Module, embedding: str | None = None) -> Iterator[Forward]:
 
 
 def embedding_width(net: nn.Module, x: Images, embedding: str | None = None) -> int:
-    """D: how many coordinates z has."""
-    with torch.no_grad(), watching(net, embedding) as forward:
+    """D, the number of coordinates of z."""
+    with torch.no_grad(), embedding_passes(net, embedding) as forward:
         return forward(x)[1].shape[1]
 
 
 def check_fits(net: nn.Module, x: Images, labels: Tensor) -> None:
     """Refuse images and labels that the network cannot take, before any work is done."""
     try:
-        with at_rest(net), torch.no_grad():
+        with frozen(net), torch.no_grad():
             classes = logits_of(net(x), len(x)).shape[1]
     except MeadaError:
         raise
@@ -71,9 +76,7 @@ def check_fits(net: nn.Module, x: Images, labels: Tensor) -> None:
         what = str(error).splitlines()[0]
         raise MeadaError(f"{type(net).__name__} does not take images of shape {tuple(x.shape[1:])}: {what}") from None
     if not 0 <= int(labels.min()) <= int(labels.max()) < classes:
-        raise MeadaError(
-            f"labels from {int(labels.min())} to {int(labels.max())}: the network knows the classes 0 to {classes - 1}"
-        )
+        raise MeadaError(f"labels must be in 0..{classes - 1}, got {int(labels.min())} to {int(labels.max())}")
 
 
 def _hook(net: nn.Module, embedding: str | None, seen: dict[str, Any]) -> list[Any]:
@@ -84,41 +87,61 @@ def _hook(net: nn.Module, embedding: str | None, seen: dict[str, Any]) -> list[A
         seen["z"] = output
 
     if embedding is not None:
-        return [_named(net, embedding).register_forward_hook(keep_output)]
+        return [submodule(net, embedding, "embedding").register_forward_hook(keep_output)]
     readouts = [m for m in net.modules() if isinstance(m, nn.Linear)]
     return [m.register_forward_pre_hook(keep_input, with_kwargs=True) for m in readouts]
 
 
-def _named(net: nn.Module, embedding: str) -> nn.Module:
-    modules = dict(net.named_modules())
-    if embedding not in modules:
-        raise MeadaError(
-            f"embedding '{embedding}' is no submodule of {type(net).__name__}: "
-            + nearest(embedding, filter(None, modules))
-        )
-    return modules[embedding]
-
-
 def logits_of(output: Any, n: int) -> Logits:
-    if not isinstance(output, Tensor) or output.ndim != 2 or len(output) != n:
-        shape = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
-        raise MeadaError(f"the network gave {shape} for {n} images: logits of shape ({n}, classes) are needed")
-    return _single(output)
+    """The logits in what a network returned for ``n`` images.
+
+    A tensor, an object or a dict with ``logits`` (as Hugging Face's models return), or a tuple whose
+    first item is one.
+
+    >>> logits_of({"logits": torch.zeros(2, 3), "loss": None}, 2).shape
+    torch.Size([2, 3])
+    """
+    found = plain_logits(output)
+    if not isinstance(found, Tensor) or found.ndim != 2 or len(found) != n:
+        got = f"shape {tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
+        raise MeadaError(f"the network's output for {n} images must be logits of shape ({n}, classes), got {got}")
+    return _single(found)
+
+
+def plain_logits(output: Any) -> Any:
+    """``output`` itself, or the logits in it where it is a dict, a dataclass or a tuple that has them."""
+    if isinstance(output, Tensor):
+        return output
+    if isinstance(output, Mapping) and "logits" in output:
+        return output["logits"]
+    if hasattr(output, "logits"):
+        return output.logits
+    return output[0] if isinstance(output, tuple | list) and output else output
+
+
+@contextmanager
+def plain_output(net: nn.Module) -> Iterator[None]:
+    """Inside, ``net(x)`` gives the logits alone, whatever the network wraps them in."""
+    hook = net.register_forward_hook(lambda _net, _args, output: plain_logits(output))
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def _flat(seen: dict[str, Any], n: int, embedding: str | None) -> Embedding:
     where = f"embedding '{embedding}'" if embedding else "the last nn.Linear"
     if "z" not in seen:
         raise MeadaError(
-            f"the forward pass does not reach {where}"
+            f"the forward pass must reach {where}, but does not"
             if embedding
-            else "the forward pass reaches no nn.Linear, so the transport cost has no place: "
+            else "the forward pass must reach an nn.Linear, whose input is the embedding; it reaches none: "
             "name the submodule whose output is the embedding (embedding='...')"
         )
     z = seen["z"]
     if not isinstance(z, Tensor) or z.ndim == 0 or len(z) != n:
         shape = tuple(z.shape) if isinstance(z, Tensor) else type(z).__name__
-        raise MeadaError(f"{where} gives {shape} for {n} images: one row an image is needed")
+        raise MeadaError(f"{where} must give one row per image, got {shape} for {n} images")
     return _single(z.flatten(1) if z.ndim > 1 else z[:, None])
 
 

@@ -1,10 +1,12 @@
-"""A network at rest: looked at, climbed on, and left exactly as it was found."""
+"""Freeze a network (eval mode, no weight gradients) and restore modes, buffers and requires_grad on exit."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from meada.errors import MeadaError, nearest
 
@@ -12,13 +14,13 @@ Slot = tuple[nn.Module, str, Tensor, Tensor]  # owner, name, the buffer itself, 
 
 
 @contextmanager
-def at_rest(net: nn.Module, stochastic: Collection[str] = ()) -> Iterator[None]:
+def frozen(net: nn.Module, stochastic: Collection[str] = ()) -> Iterator[None]:
     """Eval mode, weights frozen; afterwards mode, buffers and ``requires_grad`` are as before.
 
     Also after an exception or an interrupt. Submodules named in ``stochastic`` (MC-dropout, say)
     stay in training mode.
     """
-    noisy = [_named(net, name) for name in stochastic]
+    noisy = [submodule(net, name, "stochastic layer") for name in stochastic]
     modes = [(module, module.training) for module in net.modules()]
     wanted = [(weight, weight.requires_grad) for weight in net.parameters()]
     buffers = [
@@ -43,8 +45,38 @@ def at_rest(net: nn.Module, stochastic: Collection[str] = ()) -> Iterator[None]:
 
 
 @contextmanager
-def held_over(modules: Sequence[nn.Module], name: str, value: object) -> Iterator[None]:
-    """Every module's attribute ``name`` is ``value`` inside, and what it was afterwards."""
+def batch_norm_frozen(net: nn.Module) -> Iterator[None]:
+    """Train with the batch-norm statistics that are there: they are used and do not move.
+
+    For fine-tuning: statistics of millions of photographs are better than those of a few small
+    batches. Weights and biases of the layers still train. Whoever calls ``net.train()`` inside does
+    no harm: the layers return to eval mode before every forward pass.
+
+    >>> net = nn.Sequential(nn.BatchNorm2d(3))
+    >>> with batch_norm_frozen(net.train()):
+    ...     _ = net(torch.rand(2, 3, 4, 4))
+    >>> net[0].running_mean, net[0].training
+    (tensor([0., 0., 0.]), True)
+    """
+    modes = [(module, module.training) for module in net.modules() if isinstance(module, _BatchNorm)]
+    hook = net.register_forward_pre_hook(_batch_norm_to_eval)
+    try:
+        yield
+    finally:
+        hook.remove()
+        for module, mode in modes:
+            module.training = mode
+
+
+def _batch_norm_to_eval(net: nn.Module, _: Any) -> None:
+    for module in net.modules():
+        if isinstance(module, _BatchNorm):
+            module.training = False
+
+
+@contextmanager
+def temporarily(modules: Sequence[nn.Module], name: str, value: object) -> Iterator[None]:
+    """Set the attribute ``name`` of every module to ``value``; restore the old values on exit."""
     before = [getattr(module, name) for module in modules]
     try:
         for module in modules:
@@ -55,6 +87,21 @@ def held_over(modules: Sequence[nn.Module], name: str, value: object) -> Iterato
             setattr(module, name, old)
 
 
+def submodule(net: nn.Module, name: str, role: str) -> nn.Module:
+    """The submodule called ``name``; ``role`` says in the error what it was wanted for.
+
+    >>> submodule(nn.Sequential(nn.Flatten()), "1", "embedding")
+    Traceback (most recent call last):
+    meada.errors.MeadaError: embedding '1' must be a submodule of Sequential: did you mean '0'?
+    """
+    modules = dict(net.named_modules())
+    if name not in modules:
+        raise MeadaError(
+            f"{role} '{name}' must be a submodule of {type(net).__name__}: {nearest(name, filter(None, modules))}"
+        )
+    return modules[name]
+
+
 @torch.no_grad()
 def _restore(buffers: list[Slot]) -> None:
     """Put back both the buffer and its value: a forward pass may replace or overwrite it."""
@@ -62,13 +109,3 @@ def _restore(buffers: list[Slot]) -> None:
         owner._buffers[name] = buffer
         if not torch.equal(buffer, value):
             buffer.copy_(value)
-
-
-def _named(net: nn.Module, name: str) -> nn.Module:
-    modules = dict(net.named_modules())
-    if name not in modules:
-        raise MeadaError(
-            f"stochastic layer '{name}' is no submodule of {type(net).__name__}: "
-            + nearest(name, filter(None, modules))
-        )
-    return modules[name]

@@ -1,4 +1,4 @@
-"""Normalisation as the first layer, so that the ascent climbs on pixels in [0, 1]."""
+"""Normalisation as the first layer of a network, so that its input is pixels in [0, 1]."""
 
 from collections.abc import Sequence
 from math import inf
@@ -33,11 +33,11 @@ class Normalise(nn.Module):
         sigma = [float(s) for s in ([std] if isinstance(std, int | float) else std)]
         if not mu or not sigma or len({1, len(mu), len(sigma)}) > 2:
             raise MeadaError(
-                f"{len(mu)} means and {len(sigma)} standard deviations to normalise with: "
-                "give one of each for every channel, or one number for all"
+                "mean and std must have one number per channel, or one for all, "
+                f"got {len(mu)} means and {len(sigma)} standard deviations"
             )
         if not all(0 < s < inf for s in sigma):
-            raise MeadaError(f"a standard deviation to divide by is above zero and finite, not {std}")
+            raise MeadaError(f"standard deviations must be positive and finite, got {std}")
         # Given by the constructor, so left out of the state dict: its names stay torchvision's.
         self.register_buffer("mean", torch.tensor(mu).reshape(-1, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(sigma).reshape(-1, 1, 1), persistent=False)
@@ -50,5 +50,5 @@ class Normalise(nn.Module):
     def forward(self, x: Images) -> Images:
         channels = max(len(self.mean), len(self.std))
         if channels not in (1, x.shape[1]):  # one grey channel would broadcast to three, unnoticed
-            raise MeadaError(f"the network takes images of {channels} channels and was given {x.shape[1]}")
+            raise MeadaError(f"images must have {channels} channels, got {x.shape[1]}")
         return (x - self.mean) / self.std

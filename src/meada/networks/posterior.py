@@ -1,4 +1,4 @@
-"""A network at rest, looked at through several draws of what is random in it."""
+"""Forward passes of a frozen network under several samples of its weights or dropout masks."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
@@ -12,14 +12,14 @@ from torch import Tensor, nn
 
 from meada.entropy import UNCERTAINTY, Uncertainty
 from meada.errors import MeadaError, nearest
-from meada.networks.bayesian.weight_sample import Draw, Random, holding
-from meada.networks.embedding import watching
-from meada.networks.freezing import at_rest
+from meada.networks.bayesian.weight_sample import Stochastic, WeightSample, using_weights
+from meada.networks.embedding import embedding_passes
+from meada.networks.freezing import frozen
 from meada.streams import key
 from meada.types import Images
 
-Drawn = tuple[Float[Tensor, "S B K"], Float[Tensor, "S B D"]]  # logits and z of each draw
-Passes = Callable[[Images, int], Drawn]
+PosteriorOutputs = tuple[Float[Tensor, "S B K"], Float[Tensor, "S B D"]]  # logits and z of each sample
+Passes = Callable[[Images, int], PosteriorOutputs]
 Renewal = Literal["shared", "renewed"]
 Dropout = nn.Dropout | nn.Dropout1d | nn.Dropout2d | nn.Dropout3d  # the last three by channels
 
@@ -53,7 +53,7 @@ class Posterior:
 
 
 @contextmanager
-def drawing(
+def posterior_passes(
     net: nn.Module,
     embedding: str | None = None,
     *,
@@ -61,43 +61,43 @@ def drawing(
     stochastic: Collection[str] = (),
     seed: int = 0,
 ) -> Iterator[Passes]:
-    """Forward passes ``(x, number)`` to the logits and z of ``count`` draws: the ``number``-th set.
+    """A function ``(x, number)`` to the logits and z under ``count`` posterior samples: the ``number``-th set.
 
-    A plain network is its own only draw. In a Bayesian one a draw is a set of weights; in one with
-    MC-dropout layers, named in ``stochastic``, it is a set of masks: the same for every sample of
-    every batch, so what a sample sees does not depend on its batch.
+    A plain network is its own only sample. Of a Bayesian one a sample is a set of weights; of one with
+    MC-dropout layers, named in ``stochastic``, it is a set of masks: the same for every image of
+    every batch, so the result for an image does not depend on its batch.
 
     >>> from meada.networks.bayesian import to_bayesian
     >>> net = to_bayesian(nn.Sequential(nn.Flatten(), nn.Linear(4, 2)))
-    >>> with drawing(net, count=3) as passes:
+    >>> with posterior_passes(net, count=3) as passes:
     ...     logits, z = passes(torch.rand(5, 1, 2, 2), 0)
     >>> logits.shape, z.shape
     (torch.Size([3, 5, 2]), torch.Size([3, 5, 4]))
     """
     if count < 1:
-        raise MeadaError(f"{count} posterior draws: one or more are needed")
-    with at_rest(net, stochastic), watching(net, embedding) as forward:
-        if not stochastic and not any(isinstance(module, Random) for module in net.modules()):
+        raise MeadaError(f"the number of posterior samples must be at least 1, got {count}")
+    with frozen(net, stochastic), embedding_passes(net, embedding) as forward:
+        if not stochastic and not any(isinstance(module, Stochastic) for module in net.modules()):
             yield lambda x, number: _stack([forward(x)])
             return
         layers = _dropout(net, stochastic)
-        held: dict[int, list[Draw]] = {}
+        held: dict[int, list[WeightSample]] = {}
 
-        def under(draw: Draw, x: Images) -> tuple[Tensor, Tensor]:
-            with holding(net, draw), _masking(layers, draw), _seeded(draw, stochastic):
+        def under(sample: WeightSample, x: Images) -> tuple[Tensor, Tensor]:
+            with using_weights(net, sample), _masking(layers, sample), _seeded(sample, stochastic):
                 return forward(x)
 
-        def passes(x: Images, number: int) -> Drawn:
+        def passes(x: Images, number: int) -> PosteriorOutputs:
             if number not in held:
-                held.clear()  # one set at a time: each draw holds all the weights
-                held[number] = [Draw(seed, "draw", number, j, lean=True) for j in range(count)]
-            return _stack([under(draw, x) for draw in held[number]])
+                held.clear()  # one set at a time: each sample holds all the weights
+                held[number] = [WeightSample(seed, "draw", number, j, lean=True) for j in range(count)]
+            return _stack([under(sample, x) for sample in held[number]])
 
         yield passes
 
 
 def _dropout(net: nn.Module, stochastic: Collection[str]) -> dict[Dropout, str]:
-    """The dropout layers that are named or lie in a named one, switched off: masks come by hook."""
+    """The dropout layers named or inside a named module, in eval mode: hooks apply the masks."""
     layers = {
         module: f"{chosen}.{name}"
         for chosen in stochastic
@@ -110,14 +110,14 @@ def _dropout(net: nn.Module, stochastic: Collection[str]) -> dict[Dropout, str]:
 
 
 @contextmanager
-def _masking(layers: dict[Dropout, str], draw: Draw) -> Iterator[None]:
+def _masking(layers: dict[Dropout, str], sample: WeightSample) -> Iterator[None]:
     calls: Counter[Dropout] = Counter()
 
     def masked(layer: Dropout, args: tuple[Tensor], x: Tensor) -> Tensor:
         calls[layer] += 1  # a layer that is called twice has two masks
         rest = x.shape[2:] if isinstance(layer, nn.Dropout) else [1] * (x.ndim - 2)
         place = f"{layers[layer]} {calls[layer]}"
-        return x * draw.mask(place, (1, *x.shape[1:2], *rest), layer.p, like=x)
+        return x * sample.mask(place, (1, *x.shape[1:2], *rest), layer.p, like=x)
 
     hooks = [layer.register_forward_hook(masked) for layer in layers]
     try:
@@ -128,17 +128,17 @@ def _masking(layers: dict[Dropout, str], draw: Draw) -> Iterator[None]:
 
 
 @contextmanager
-def _seeded(draw: Draw, stochastic: Collection[str]) -> Iterator[None]:
-    """Named layers of any other random kind: the same numbers for the same draw and batch."""
+def _seeded(sample: WeightSample, stochastic: Collection[str]) -> Iterator[None]:
+    """Other random layers that are named: the same numbers for the same sample and batch."""
     if not stochastic:
         yield
         return
     with torch.random.fork_rng():
-        torch.manual_seed(key(*draw.names))
+        torch.manual_seed(key(*sample.names))
         yield
 
 
-def _stack(pairs: list[tuple[Tensor, Tensor]]) -> Drawn:
+def _stack(pairs: list[tuple[Tensor, Tensor]]) -> PosteriorOutputs:
     if len(pairs) == 1:
         return pairs[0][0][None], pairs[0][1][None]
     logits, z = zip(*pairs, strict=True)

@@ -9,7 +9,7 @@ from meada.networks.normalise import IMAGENET_MEAN, IMAGENET_STD, Normalise
 
 
 class BasicBlock(nn.Module):
-    """Two 3x3 convolutions beside a shortcut."""
+    """Two 3x3 convolutions next to a shortcut."""
 
     expansion = 1
 
@@ -28,7 +28,7 @@ class BasicBlock(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """1x1 down, 3x3, 1x1 up, beside a shortcut; the 3x3 strides, as in torchvision."""
+    """1x1 down, 3x3, 1x1 up, next to a shortcut; the 3x3 strides, as in torchvision."""
 
     expansion = 4
 

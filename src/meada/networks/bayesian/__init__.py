@@ -1,6 +1,6 @@
 """Bayes by Backprop (Blundell et al., 2015): a network whose weights have a posterior.
 
-The supplement's ``q(theta|psi)``: Gaussian, diagonal, psi = (mu, rho). A draw is one set of weights
+The supplement's ``q(theta|psi)``: Gaussian, diagonal, psi = (mu, rho). A sample is one set of weights
 for the whole batch (plain reparameterisation): then theta_j is a network, which the maximisation
 phase needs, and log q(theta_j) - log p(theta_j) is that of the weights which made the prediction.
 """
@@ -17,18 +17,18 @@ from torch import Tensor, nn
 from meada.errors import MeadaError
 from meada.networks.bayesian.prior import Prior, ScaleMixture
 from meada.networks.bayesian.variational import LAYERS, Variational, make_variational, refuse
-from meada.networks.bayesian.weight_sample import Draw, Random, holding, put_before
-from meada.networks.freezing import held_over
+from meada.networks.bayesian.weight_sample import Stochastic, WeightSample, add_mixin, using_weights
+from meada.networks.freezing import temporarily
 from meada.types import Logits, Scalar
 
 Prediction = Literal["mean_softmax", "posterior_mean"]
 
 
-class Bayesian(Random):
-    """Put before the network's class: what a forward pass is when no draw is held over it.
+class Bayesian(Stochastic):
+    """Mixin of the network: what a forward pass is when no weight sample is in use.
 
-    Training mode: one fresh draw from torch's global generator, as dropout does. Eval mode: the log
-    of the mean softmax over ``samples`` fixed draws, which serves as logits everywhere; or the
+    Training mode: one new sample from torch's global generator, as dropout does. Eval mode: the log
+    of the mean softmax over ``samples`` fixed samples, which serves as logits everywhere; or the
     logits of the posterior's mean.
     """
 
@@ -37,23 +37,23 @@ class Bayesian(Random):
     predict: Prediction
     seed: int
     training: bool  # the network's own
-    kept: dict[int, Draw] | None = None  # a prediction's draws, while nothing changes the weights
+    kept: dict[int, WeightSample] | None = None  # a prediction's samples, while nothing changes the weights
 
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:
-        if self.draw is not None or (not self.training and self.predict == "posterior_mean"):
+        if self.sample is not None or (not self.training and self.predict == "posterior_mean"):
             return super().forward(*args, **kwargs)  # type: ignore[misc]
         if self.training:
-            return self._under(Draw(int(torch.randint(2**62, ())), lean=True), *args, **kwargs)
+            return self._under(WeightSample(int(torch.randint(2**62, ())), lean=True), *args, **kwargs)
         each = [self._under(self._prediction(s), *args, **kwargs).log_softmax(-1) for s in range(self.samples)]
         return torch.stack(each).logsumexp(0) - math.log(self.samples)
 
-    def _prediction(self, s: int) -> Draw:
-        draw = Draw(self.seed, "predict", s, lean=True)
-        return draw if self.kept is None else self.kept.setdefault(s, draw)
+    def _prediction(self, s: int) -> WeightSample:
+        sample = WeightSample(self.seed, "predict", s, lean=True)
+        return sample if self.kept is None else self.kept.setdefault(s, sample)
 
-    def _under(self, draw: Draw, *args: Any, **kwargs: Any) -> Logits:
+    def _under(self, sample: WeightSample, *args: Any, **kwargs: Any) -> Logits:
         assert isinstance(self, nn.Module)
-        with holding(self, draw):
+        with using_weights(self, sample):
             return super().forward(*args, **kwargs)  # type: ignore[misc]
 
 
@@ -69,14 +69,14 @@ def to_bayesian(
     """A copy of ``net`` in which every Linear and Conv2d has a posterior around its weights.
 
     Names of submodules stay; a parameter ``weight`` becomes ``weight_mu`` and ``weight_rho``. A
-    network that is Bayesian already is given back as it is.
+    network that is Bayesian already is returned unchanged.
 
     Args:
         prior: of each weight; the supplement's scale mixture by default.
-        rho: where every posterior starts, sigma = softplus(rho); at -5 it is 0.0067, so that early
+        rho: initial value of every posterior's rho, sigma = softplus(rho); at -5 it is 0.0067, so that early
             training is like the given network's.
-        samples: S, draws of a prediction in eval mode; fixed by ``seed``, so that it is always the
-            same.
+        samples: S, weight samples of a prediction in eval mode; fixed by ``seed``, so that it is always
+            the same.
         predict: in eval mode the log of the mean softmax, or the posterior mean's logits.
 
     >>> net = to_bayesian(nn.Sequential(nn.Flatten(), nn.Linear(4, 2)), predict="posterior_mean")
@@ -87,15 +87,15 @@ def to_bayesian(
         return net
     if samples < 1 or predict not in ("mean_softmax", "posterior_mean"):
         raise MeadaError(
-            f"samples={samples}, predict='{predict}': samples from 1 up and 'mean_softmax' or "
-            "'posterior_mean' are needed"
+            "samples must be at least 1 and predict 'mean_softmax' or 'posterior_mean', "
+            f"got samples={samples}, predict='{predict}'"
         )
     refuse(net)
     net = deepcopy(net)
     layers = {name: m for name, m in net.named_modules() if isinstance(m, LAYERS)}
     for name, layer in layers.items():
         make_variational(layer, name, rho)
-    put_before(Bayesian, net)
+    add_mixin(Bayesian, net)
     assert isinstance(net, Bayesian)
     net.prior, net.samples = prior or ScaleMixture(), samples
     net.predict, net.seed = predict, seed
@@ -103,25 +103,25 @@ def to_bayesian(
 
 
 @contextmanager
-def predicting(net: nn.Module) -> Iterator[None]:
-    """Predictions inside share their draws: a batch need not draw all the weights again.
+def sharing_samples(net: nn.Module) -> Iterator[None]:
+    """Predictions inside share their weight samples: a batch need not sample all the weights again.
 
-    For as long as the weights stand still; the predictions are the same to the bit.
+    For as long as the weights do not change; the predictions are the same to the bit.
     """
     with ExitStack() as stack:
         for module in net.modules():
             if isinstance(module, Bayesian):
-                stack.enter_context(held_over([module], "kept", {}))
+                stack.enter_context(temporarily([module], "kept", {}))
         yield
 
 
-def divergence(net: nn.Module, draw: Draw) -> Scalar:
-    r""":math:`\log q(\theta_j) - \log p(\theta_j)` of a draw, whose mean over draws is the KL.
+def divergence(net: nn.Module, sample: WeightSample) -> Scalar:
+    r""":math:`\log q(\theta_j) - \log p(\theta_j)` of a sample, whose mean over samples is the KL.
 
     >>> from meada.networks.bayesian.prior import Gaussian
     >>> net = to_bayesian(nn.Linear(300, 300, bias=False), Gaussian(), rho=0.5413)  # sigma = 1
     >>> _ = nn.init.constant_(net.weight_mu, 2.0)
-    >>> round(divergence(net, Draw(0)).item() / 300**2, 1)  # KL(N(2, 1) || N(0, 1)) = 2^2 / 2
+    >>> round(divergence(net, WeightSample(0)).item() / 300**2, 1)  # KL(N(2, 1) || N(0, 1)) = 2^2 / 2
     2.0
     """
     (prior,) = {module.prior for module in net.modules() if isinstance(module, Bayesian)}
@@ -129,6 +129,6 @@ def divergence(net: nn.Module, draw: Draw) -> Scalar:
         weight.log_q - prior.log_prob(weight.theta).sum()
         for module in net.modules()
         if isinstance(module, Variational)
-        for weight in module.weights(draw)
+        for weight in module.weights(sample)
     ]
     return torch.stack(terms).sum()

@@ -1,4 +1,4 @@
-"""p(theta): what is believed of a weight before any data is seen."""
+"""Priors p(theta) over the weights of a Bayesian network."""
 
 import math
 from dataclasses import dataclass

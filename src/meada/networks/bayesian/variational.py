@@ -1,6 +1,6 @@
-"""The variational twin of a Linear or a Conv2d: its weight and bias are drawn from q = N(mu, s^2).
+"""Variational Linear and Conv2d layers: weight and bias are sampled from q = N(mu, s^2).
 
-A twin is the layer itself with another class put before its own: only ``weight`` and ``bias`` are
+A variational layer is the layer itself with a mixin added to its class: only ``weight`` and ``bias`` are
 read differently, so groups, dilation, padding modes and hooks are as they were.
 """
 
@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
 from meada.errors import MeadaError
-from meada.networks.bayesian.weight_sample import Draw, Random, Weight, put_before
+from meada.networks.bayesian.weight_sample import Stochastic, Weight, WeightSample, add_mixin
 
 LAYERS = (nn.Linear, nn.Conv2d)
 
 
-class Variational(Random):
-    """Put before a layer's class: ``weight`` and ``bias`` are those of the draw that is held."""
+class Variational(Stochastic):
+    """Mixin of a layer: ``weight`` and ``bias`` are those of the sample in use."""
 
     place: str  # the layer's name in the network; its stream of random numbers goes by it
     weight_mu: nn.Parameter
@@ -27,28 +27,28 @@ class Variational(Random):
 
     @property
     def weight(self) -> Tensor:
-        if self.draw is None:
+        if self.sample is None:
             return self.weight_mu
-        return self.draw.weight(f"{self.place}.weight", self.weight_mu, self.weight_rho).theta
+        return self.sample.weight(f"{self.place}.weight", self.weight_mu, self.weight_rho).theta
 
     @property
     def bias(self) -> Tensor | None:
-        if self.draw is None or self.bias_mu is None or self.bias_rho is None:
+        if self.sample is None or self.bias_mu is None or self.bias_rho is None:
             return self.bias_mu
-        return self.draw.weight(f"{self.place}.bias", self.bias_mu, self.bias_rho).theta
+        return self.sample.weight(f"{self.place}.bias", self.bias_mu, self.bias_rho).theta
 
-    def weights(self, draw: Draw) -> Iterator[Weight]:
-        """What ``draw`` gives this layer, reached by a forward pass or not."""
-        yield draw.weight(f"{self.place}.weight", self.weight_mu, self.weight_rho)
+    def weights(self, sample: WeightSample) -> Iterator[Weight]:
+        """The layer's weights in ``sample``, reached by a forward pass or not."""
+        yield sample.weight(f"{self.place}.weight", self.weight_mu, self.weight_rho)
         if self.bias_mu is not None and self.bias_rho is not None:
-            yield draw.weight(f"{self.place}.bias", self.bias_mu, self.bias_rho)
+            yield sample.weight(f"{self.place}.bias", self.bias_mu, self.bias_rho)
 
 
 def make_variational(layer: nn.Module, place: str, rho: float) -> None:
-    """Turn the layer into its twin, in place: mu is its weight, sigma is softplus(rho)."""
+    """Make the layer variational, in place: mu is its weight, sigma is softplus(rho)."""
     own = dict(layer._parameters)
     layer._parameters.clear()
-    put_before(Variational, layer)
+    add_mixin(Variational, layer)
     for name, mu in own.items():
         layer.register_parameter(f"{name}_mu", mu)
         layer.register_parameter(f"{name}_rho", None if mu is None else _rho(mu, rho))
@@ -56,10 +56,12 @@ def make_variational(layer: nn.Module, place: str, rho: float) -> None:
 
 
 def refuse(net: nn.Module) -> None:
-    """Networks that have no twin, each with its reason."""
+    """Refuse networks that cannot be made Bayesian, with the reason."""
     layers = {name: m for name, m in net.named_modules() if isinstance(m, LAYERS)}
     if not layers:
-        raise MeadaError(f"{type(net).__name__} has no Linear and no Conv2d to make Bayesian")
+        raise MeadaError(
+            f"a network to make Bayesian must have an nn.Linear or nn.Conv2d, got none in {type(net).__name__}"
+        )
     for place, layer in layers.items():
         own = layer._parameters
         if isinstance(own.get("weight"), UninitializedParameter):
@@ -74,15 +76,15 @@ def refuse(net: nn.Module) -> None:
 
 
 def _refuse_shared(net: nn.Module) -> None:
-    """Two layers with one weight: two draws would untie them, one posterior would count twice."""
+    """Two layers with one weight: two samples would untie them, one posterior would count twice."""
     owners: dict[int, str] = {}
     for place, module in net.named_modules():
         for name, weight in module._parameters.items():
             full = f"{place}.{name}".lstrip(".")
             if weight is not None and owners.setdefault(id(weight), full) != full:
                 raise MeadaError(
-                    f"'{owners[id(weight)]}' and '{full}' are one and the same weight: a posterior "
-                    "needs them apart, or one module that is called twice"
+                    f"layers '{owners[id(weight)]}' and '{full}' share one weight tensor: give each its own, "
+                    "or call a single module twice"
                 )
 
 

@@ -1,4 +1,4 @@
-"""theta_j ~ q(theta): one draw of all that is random in a network, held over any forward pass."""
+"""Sample all weights of a network from their posterior, theta_j ~ q(theta), and use them in forward passes."""
 
 import math
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from meada.networks.freezing import held_over
+from meada.networks.freezing import temporarily
 from meada.streams import stream
 
 
 class Weight(NamedTuple):
-    """One drawn tensor, and what it was made of where a density will be asked for."""
+    """One sampled tensor, with sigma and epsilon where its density is needed."""
 
     theta: Tensor
     sigma: Tensor | None = None
@@ -29,11 +29,11 @@ class Weight(NamedTuple):
         return -self.sigma.log().sum() - 0.5 * self.epsilon.square().sum() - constant
 
 
-class Draw:
-    """The draw that goes by ``names``: the same names give the same draw, whatever came before.
+class WeightSample:
+    """The sample that goes by ``names``: the same names give the same sample, whatever came before.
 
-    Each tensor is drawn when it is first asked for, from a stream of its own, and then kept. A
-    ``lean`` draw keeps the drawn tensors alone: enough for forward passes, not for densities.
+    Each tensor is sampled when it is first asked for, from a stream of its own, and then kept. A
+    ``lean`` sample keeps the tensors alone: enough for forward passes, not for densities.
     """
 
     def __init__(self, *names: int | str, lean: bool = False) -> None:
@@ -51,7 +51,7 @@ class Draw:
         return self._held[place]
 
     def mask(self, place: str, shape: tuple[int, ...], p: float, like: Tensor) -> Tensor:
-        """A dropout layer's: 1 / (1 - p) with chance 1 - p, else 0; kept like a weight."""
+        """A dropout mask: 1 / (1 - p) with probability 1 - p, else 0; kept like a weight."""
         if place not in self._masks:
             u = torch.rand(shape, generator=self._stream(place, like), device=like.device)
             self._masks[place] = (u >= p).to(like.dtype) / (1 - p if p < 1 else 1)
@@ -61,13 +61,13 @@ class Draw:
         return stream(*self.names, place, device=like.device)
 
 
-class Random:
-    """A module that looks at the draw which is held over it; without one it stands at its mean."""
+class Stochastic:
+    """A module whose weights come from ``sample``; without one they are the posterior mean."""
 
-    draw: Draw | None = None
+    sample: WeightSample | None = None
 
 
-def put_before(mixin: type[Random], module: nn.Module) -> None:
+def add_mixin(mixin: type[Stochastic], module: nn.Module) -> None:
     """Change the module's class to one that is ``mixin`` first and its own otherwise.
 
     The object stays: its place in the network, its hooks, and that it is called twice.
@@ -76,12 +76,12 @@ def put_before(mixin: type[Random], module: nn.Module) -> None:
 
 
 @cache
-def _both(mixin: type[Random], own: type[nn.Module]) -> type[nn.Module]:
+def _both(mixin: type[Stochastic], own: type[nn.Module]) -> type[nn.Module]:
     return type(f"{mixin.__name__}{own.__name__}", (mixin, own), {})
 
 
 @contextmanager
-def holding(net: nn.Module, draw: Draw) -> Iterator[None]:
-    """Every forward pass inside is that of the one network which ``draw`` stands for."""
-    with held_over([m for m in net.modules() if isinstance(m, Random)], "draw", draw):
+def using_weights(net: nn.Module, sample: WeightSample) -> Iterator[None]:
+    """Every forward pass inside uses the weights of ``sample``."""
+    with temporarily([m for m in net.modules() if isinstance(m, Stochastic)], "sample", sample):
         yield

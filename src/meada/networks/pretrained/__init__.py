@@ -1,4 +1,4 @@
-"""Published weights into a network, by name and shape: all of them, or an account of the rest."""
+"""Load published weights into a network by name and shape, and report what was not loaded."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ ADVICE = "; partial loading would take what fits and leave the rest at random"
 
 @dataclass(frozen=True)
 class LoadReport:
-    """What a file gave a network: names of the network's state dict, in its order."""
+    """Which tensors a file gave a network, by their names in its state dict."""
 
     loaded: tuple[str, ...]
     left: tuple[str, ...]  # still at their random initialisation
@@ -58,9 +58,9 @@ def load_weights(net: nn.Module, path: str | Path, *, partial: bool = False) -> 
 
 
 def read_state(path: Path) -> dict[str, Tensor]:
-    """The tensors by name in a file of weights; anything else is refused and never executed."""
+    """Read the tensors by name in a file of weights; refuse anything else and execute nothing."""
     if not path.is_file():
-        raise MeadaError(f"no file of weights at {path}")
+        raise MeadaError(f"{path} must be a file of weights, but does not exist")
     try:
         state: Any = (
             load_file(path)

@@ -1,4 +1,4 @@
-"""Networks of timm, where it is installed, as networks from pixels in [0, 1]."""
+"""Networks of timm, where it is installed, with normalisation inside: pixels in [0, 1] in."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -46,6 +46,6 @@ def _normalise(net: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
 def _timm(name: str) -> Any:
     try:
         return import_module("timm")
-    except ImportError as error:
-        what = " ".join(str(error).split())[:120]
+    except Exception as error:  # beside a torchvision that does not fit torch, timm ends in a RuntimeError
+        what = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
         raise MeadaError(f"network 'timm:{name}' needs timm, which cannot be imported here ({what})") from None
