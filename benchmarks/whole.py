@@ -24,9 +24,8 @@ from benchmarks.phases import (
 from benchmarks.subjects import Subject
 from meada.algorithm import begin
 from meada.datasets import Samples, Task
-from meada.evaluation.candidates import Candidates
 from meada.evaluation.rounds import SAMPLE, diagnose
-from meada.evaluation.selection import RULES
+from meada.evaluation.selection import RULES, Selection
 from meada.pool import as_float
 from meada.runs.checkpoint import save_checkpoint, save_weights
 from meada.runs.recipe import Recipe
@@ -103,7 +102,7 @@ def _parts(where: Space, subject: Subject, n: int, steps: int, scored: int) -> d
     pool.append(as_float(subject.images(n)), parents=torch.arange(n))
     training = begin(subject.net, pool, subject.method, recipe.descent, seed=SEED)
     sizes = recipe.evaluation
-    candidates = Candidates(task(subject), subset=sizes.subset, crafted_size=sizes.crafted)
+    candidates = Selection(task(subject), subset=sizes.subset, crafted_size=sizes.crafted)
     weights, checkpoint = where.folder / "w.safetensors", where.folder / "checkpoint.pt"
     _take_a_step(training.optimiser)
     return {

@@ -11,8 +11,8 @@ import meada
 from meada.datasets.task import Samples, Task
 from meada.errors import NonFiniteError
 from meada.evaluation.attack import under_attack
-from meada.evaluation.candidates import Candidates
 from meada.evaluation.readability import judge
+from meada.evaluation.selection import Selection
 from meada.robustify.robustness import robustness
 from meada.runs.recipe import load_recipe
 from meada.runs.run import run
@@ -36,6 +36,7 @@ class Broken(nn.Module):
 def samples(*whites: bool, side: int = 8) -> Samples:
     levels = torch.tensor([255 if white else 60 for white in whites], dtype=torch.uint8)
     images = levels.view(-1, 1, 1, 1).expand(-1, 3, side, side).clone()
+    images[..., ::2] -= (images < 255)[..., ::2] * 40  # stripes: an edge map of them is not white
     return Samples(images, torch.zeros(len(whites), dtype=torch.long))
 
 
@@ -53,7 +54,7 @@ def test_a_candidate_is_refused_on_the_domain_that_breaks_it():
     plain, broken = samples(False, False, False), samples(True, False)
     task = Task(("a", "b"), plain, plain, {"fine": plain, "svhn": broken}, ("s",))
     with pytest.raises(NonFiniteError, match="of 'svhn' at step 7$"):
-        Candidates(task, subset=3, crafted_size=1).scores(Broken(), step=7)
+        Selection(task, subset=3, crafted_size=1).scores(Broken(), step=7)
 
 
 def test_robustify_scores_no_network_that_gives_nan():

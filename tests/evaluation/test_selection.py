@@ -1,75 +1,133 @@
-"""Four rules, each with what it may know; crafted shifts that repeat and change something."""
+"""Four rules, each with what it may know, and the best step of each."""
 
+import pytest
 import torch
 
 from meada.datasets.task import Samples, Task
-from meada.evaluation.candidates import Candidates, fixed_subset
-from meada.evaluation.selection import KNOWS, RULES, Chosen
-from meada.evaluation.validation_shifts import CRAFTED, crafted
+from meada.evaluation.selection import KNOWS, RULES, Selection, fixed_subset
+from meada.evaluation.validation_shifts import SHIFTS, shifted_once
+from meada.pool import as_float
+from meada.types import Images
+
+GREY = {"train": 0.9, "validation": 0.5, "t": 0.1, "u": 0.3}  # each part by its mean level
 
 
-def samples(n: int, label: int) -> Samples:
-    images = torch.randint(256, (n, 3, 8, 8), dtype=torch.uint8)
-    return Samples(images, torch.full((n,), label))
+def samples(name: str, n: int, label: int) -> Samples:
+    levels = 255 * GREY[name] + torch.randint(-10, 11, (n, 3, 8, 8))
+    return Samples(levels.to(torch.uint8), torch.full((n,), label))
 
 
-def task() -> Task:
-    return Task(("a", "b"), samples(4, 0), samples(6, 0), {"t": samples(5, 1), "u": samples(5, 0)},
-                ("s",))  # fmt: skip
+def task(**more) -> Task:
+    """Training images are the only ones of class 2: who is scored on them is found out."""
+    targets = {"t": samples("t", 5, 1), "u": samples("u", 5, 0)}
+    return Task(("a", "b", "c"), samples("train", 4, 2), samples("validation", 6, 0), targets, ("s",), **more)
 
 
 class Always(torch.nn.Module):
     def __init__(self, label: int) -> None:
         super().__init__()
-        self.readout = torch.nn.Linear(1, 2)
-        self.label = label
+        self.readout = torch.nn.Linear(1, 3)
+        self.label, self.seen = label, []
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.eye(2)[self.label].expand(len(x), 2)
+        self.seen.append(x)
+        return torch.eye(3)[self.label].expand(len(x), 3)
 
 
-def test_each_rule_looks_at_its_own_images():
-    seen = Candidates(task(), subset=5, crafted_size=3).scores(Always(1))
-    assert seen == {"source_val": 0.0, "crafted": 0.0, "oracle": 50.0}  # the mean over domains
+def selection(**more) -> Selection:
+    return Selection(task(), subset=5, crafted_size=3, **more)
+
+
+@pytest.mark.parametrize(
+    ("label", "scores"),
+    [(0, (100.0, 100.0, 50.0)), (1, (0.0, 0.0, 50.0)), (2, (0.0, 0.0, 0.0))],
+)
+def test_each_rule_looks_at_its_own_images_and_none_at_training_images(label, scores):
+    seen = selection().scores(Always(label))
+    assert seen == dict(zip(("source_val", "crafted", "oracle"), scores, strict=True))
+
+
+def test_source_val_and_crafted_show_the_network_held_out_source_images_alone():
+    net = Always(0)
+    parts = task()
+    Selection(parts, subset=5, crafted_size=3).scores(net)
+    plain, *shifted = net.seen[: 1 + len(SHIFTS)]
+    held = as_float(fixed_subset("validation", parts.validation, 5).images)
+    assert torch.equal(plain, held)
+    some = as_float(fixed_subset("validation", parts.validation, 3).images)
+    for got, expected in zip(shifted, shifted_once(some, SHIFTS).values(), strict=True):
+        assert torch.equal(got, expected)
 
 
 def test_without_targets_there_is_no_oracle():
-    lone = Task(("a", "b"), samples(4, 0), samples(6, 0), {}, ("s",))
-    assert set(Candidates(lone, subset=5, crafted_size=3).scores(Always(0))) == {
-        "source_val", "crafted"}  # fmt: skip
+    lone = Task(("a", "b", "c"), samples("train", 4, 2), samples("validation", 6, 0), {}, ("s",))
+    seen = Selection(lone, subset=5, crafted_size=3).scores(Always(0))
+    assert set(seen) == {"source_val", "crafted"}
 
 
 def test_the_latest_wins_a_tie_and_the_best_stays():
-    chosen = Chosen()
+    chosen = selection()
     for step, value in ((1, 40.0), (2, 60.0), (3, 60.0), (4, 50.0)):
-        chosen.consider(step, {"oracle": value})
-    assert chosen.steps == {"oracle": 3}
+        assert chosen.consider(step, {"oracle": value}) == (step < 4)
+    assert chosen.steps == {"oracle": 3} and chosen.best == {"oracle": 60.0}
+
+
+def test_each_rule_keeps_its_own_best_step():
+    chosen = selection()
+    chosen.consider(1, {"source_val": 90.0, "crafted": 20.0, "oracle": 10.0})
+    chosen.consider(2, {"source_val": 80.0, "crafted": 30.0, "oracle": 20.0})
+    chosen.consider(3, {"source_val": 70.0, "crafted": 10.0, "oracle": 30.0})
+    assert chosen.steps == {"source_val": 1, "crafted": 2, "oracle": 3}
+
+
+def test_families_that_were_trained_on_are_not_scored_and_the_record_names_the_others():
+    trained = frozenset({"tone", "geometry"})
+    chosen, net = selection(trained=trained), Always(0)
+    chosen.scores(net)
+    left = [family for family in SHIFTS if family not in trained]
+    assert chosen.about("crafted") == {"knows": KNOWS["crafted"], "families": left}
+    assert chosen.about("last") == {"knows": KNOWS["last"]}
+    assert len(net.seen) == 1 + len(left) + 2  # source, one set per family, two targets
+
+
+def test_the_four_corruptions_stay_for_the_fifteen_whatever_was_trained_on(monkeypatch):
+    asked: list[Images] = []
+    monkeypatch.setattr("meada.evaluation.selection.held_out_corruptions", lambda x: asked.append(x) or {"blur": x})
+    parts = task(crafted="corruptions")
+    chosen = Selection(parts, subset=5, crafted_size=3, trained={"blur", "noise"})
+    assert chosen.about("crafted") == {"knows": KNOWS["crafted"], "corruptions": ["blur"]}
+    assert torch.equal(asked[0], as_float(fixed_subset("validation", parts.validation, 3).images))
+
+
+def test_a_checkpoint_gives_the_best_steps_back():
+    chosen, again = selection(), selection()
+    chosen.consider(5, {"source_val": 70.0, "crafted": 60.0})
+    again.restore(chosen.state())
+    assert again.steps == {"source_val": 5, "crafted": 5}
+    assert not again.consider(10, {"source_val": 69.0, "crafted": 59.0})
+
+
+def test_a_crafted_score_over_other_shifts_is_not_compared_with():
+    """As in a checkpoint of a version without families."""
+    again = selection()
+    again.restore({"steps": {"source_val": 5, "crafted": 5}, "scores": {"source_val": 70.0, "crafted": 99.0}})
+    again.consider(10, {"source_val": 60.0, "crafted": 50.0})
+    assert again.steps == {"source_val": 5, "crafted": 10}
 
 
 def test_a_subset_is_the_same_every_time():
-    part = samples(50, 0)
+    part = samples("t", 50, 0)
     a, b = fixed_subset("x", part, 10), fixed_subset("x", part, 10)
     assert len(a) == 10 and torch.equal(a.images, b.images)
     assert len(fixed_subset("x", part, 99)) == 50
 
 
-def test_crafted_shifts_repeat_stay_in_range_and_change_every_image():
-    x = torch.rand(6, 3, 32, 32)
-    one, two = crafted(x), crafted(x)
-    assert one.keys() == CRAFTED.keys()
-    for name, shifted in one.items():
-        assert torch.equal(shifted, two[name]) and shifted.shape == x.shape
-        assert shifted.min() >= 0 and shifted.max() <= 1
-        assert ((shifted - x).abs().flatten(1).amax(1) > 0.05).all(), name
-
-
-def test_crafted_shifts_are_none_of_the_reported_targets():
-    reported = {"gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur",
-                "motion_blur", "zoom_blur", "snow", "frost", "fog", "brightness", "contrast",
-                "elastic_transform", "pixelate", "jpeg_compression", "svhn", "mnist_m", "syn",
-                "usps"}  # fmt: skip
-    assert reported.isdisjoint(CRAFTED) and {"noisy", "blurred"}.isdisjoint(CRAFTED)
+def test_a_subset_is_drawn_from_all_of_the_domain():
+    part = Samples(torch.zeros(100, 1, 2, 2, dtype=torch.uint8), torch.arange(100))
+    taken = fixed_subset("x", part, 20).labels
+    assert taken.unique().numel() == 20 and taken.max() > 80 and taken.min() < 20
 
 
 def test_every_rule_says_what_it_knows():
-    assert KNOWS.keys() == set(RULES) and "oracle" in KNOWS["oracle"]
+    assert KNOWS.keys() == set(RULES) and "targets" in KNOWS["oracle"]
+    assert not any("target" in KNOWS[rule] for rule in RULES if rule != "oracle")

@@ -62,7 +62,7 @@ def test_a_folder_with_every_trap_becomes_a_model(trapped, elsewhere, asked, tmp
         assert held == record and record["method"] == method and record["steps"] == 12
         assert record["results"]["last"]["elsewhere"]["n"] == 12
         beyond = record["robustness"]
-        assert len(beyond["corruptions"]) == 15 and len(beyond["crafted"]) == 5
+        assert len(beyond["corruptions"]) == 15 and len(beyond["crafted"]) == 11
         assert beyond["corruptions"]["fog"]["n"] == 4 and beyond["severities"] == [3]
         assert "a fixed 4 of the" in beyond["note"] and "severity 3" in beyond["note"]
         assert "red/huge.png" in record["provenance"]["left out"]

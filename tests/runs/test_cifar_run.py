@@ -7,10 +7,8 @@ import pytest
 import torch
 
 from meada.corruptions import CORRUPTIONS, VALIDATION
-from meada.datasets.task import Samples, Task
-from meada.evaluation.candidates import Candidates
 from meada.evaluation.score import by_severity, evaluate, score
-from meada.evaluation.validation_shifts import CRAFTED_SETS
+from meada.evaluation.validation_shifts import held_out_corruptions
 from meada.reports.cifar import corruption_mean
 from meada.reports.runs import find_runs
 from meada.reports.table3 import page
@@ -72,18 +70,8 @@ def test_a_domain_without_severities_has_none():
     assert "by_severity" not in scores["a"]
 
 
-def test_candidates_on_cifar_are_scored_on_the_four_held_out_corruptions(monkeypatch):
-    asked = []
-    monkeypatch.setitem(CRAFTED_SETS, "corruptions", lambda x: asked.append(x.shape) or {"held out": x})
-    images = torch.randint(256, (6, 3, 32, 32), dtype=torch.uint8)
-    part = Samples(images, torch.zeros(6, dtype=torch.long))
-    task = Task(("a", "b"), part, part, {"fog": part}, ("x",), crafted="corruptions")
-    Candidates(task, subset=3, crafted_size=2)
-    assert asked == [(2, 3, 32, 32)]
-
-
 def test_the_held_out_corruptions_are_none_of_the_fifteen():
-    shifted = CRAFTED_SETS["corruptions"](torch.rand(2, 3, 32, 32))
+    shifted = held_out_corruptions(torch.rand(2, 3, 32, 32))
     assert tuple(shifted) == VALIDATION and not set(shifted) & set(CORRUPTIONS)
     assert all(x.shape == (2, 3, 32, 32) and x.max() <= 1 for x in shifted.values())
 

@@ -11,8 +11,8 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from meada.datasets.task import Samples
-from meada.evaluation.candidates import fixed_subset
 from meada.evaluation.score import predict, refuse_non_finite
+from meada.evaluation.selection import fixed_subset
 from meada.maximise import ascend
 from meada.networks.embedding import unwrap
 from meada.networks.freezing import frozen

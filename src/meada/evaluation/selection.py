@@ -1,7 +1,18 @@
 """Which checkpoint to keep: four rules, and what each of them is allowed to know."""
 
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
 from typing import Any
+
+import torch
+from torch import nn
+
+from meada.datasets.task import Samples, Task
+from meada.evaluation.score import evaluate
+from meada.evaluation.validation_shifts import held_out_corruptions, shifted_once, validation_families
+from meada.machine.distributed import World
+from meada.pool import as_float
+from meada.streams import stream
+from meada.types import Images, Labels
 
 RULES = ("last", "source_val", "crafted", "oracle")
 KNOWS = {  # how each rule chooses, as reports say it
@@ -11,27 +22,70 @@ KNOWS = {  # how each rule chooses, as reports say it
     "oracle": "the best on the targets themselves, as the published code does",
 }
 
+Labelled = dict[str, tuple[Images, Labels]]
 
-@dataclass
-class Chosen:
-    """For each rule the step and score of the best candidate so far; the latest on a tie."""
 
-    steps: dict[str, int] = field(default_factory=dict)
-    scores: dict[str, float] = field(default_factory=dict)
+class Selection:
+    """For each rule the step and score of the best candidate so far; the latest on a tie.
 
-    def consider(self, step: int, scores: dict[str, float]) -> bool:
-        """Whether some rule prefers this candidate to the one that it had.
+    Every candidate is scored on the same images: small fixed subsets. The rule ``crafted`` looks at
+    families of shifts that are not in ``trained``; where the targets are the fifteen corruptions,
+    at the four others of their authors.
+    """
 
-        >>> chosen = Chosen()
-        >>> chosen.consider(100, {"oracle": 50.0}), chosen.consider(200, {"oracle": 50.0})
-        (True, True)
-        >>> chosen.consider(300, {"oracle": 49.0}), chosen.steps
-        (False, {'oracle': 200})
-        """
-        better = [r for r, value in scores.items() if value >= self.scores.get(r, float("-inf"))]
+    def __init__(self, task: Task, *, subset: int, crafted_size: int, trained: Collection[str] = ()) -> None:
+        self.steps: dict[str, int] = {}
+        self.best: dict[str, float] = {}
+        held = fixed_subset("validation", task.validation, crafted_size)
+        shifts, self.seen = _validation(task, as_float(held.images), trained)
+        self._sets: dict[str, Labelled] = {
+            "source_val": {"source": _pair(fixed_subset("validation", task.validation, subset))},
+            "crafted": {name: (x, held.labels) for name, x in shifts.items()},
+            "oracle": {n: _pair(fixed_subset(n, s, subset)) for n, s in task.targets.items()},
+        }
+
+    def scores(self, net: nn.Module, world: World | None = None, step: int | None = None) -> dict[str, float]:
+        """Mean accuracy over what each rule looks at; a rule with nothing to see is left out."""
+        scored = {
+            rule: evaluate(net, domains, world=world, step=step) for rule, domains in self._sets.items() if domains
+        }
+        return {rule: sum(float(s["accuracy"]) for s in each.values()) / len(each) for rule, each in scored.items()}
+
+    def consider(self, step: int, scores: Mapping[str, float]) -> bool:
+        """Whether some rule prefers this candidate to the one that it had."""
+        better = [r for r, value in scores.items() if value >= self.best.get(r, float("-inf"))]
         for rule in better:
-            self.steps[rule], self.scores[rule] = step, scores[rule]
+            self.steps[rule], self.best[rule] = step, scores[rule]
         return bool(better)
 
+    def about(self, rule: str) -> dict[str, Any]:
+        """What a record says of a rule: what it may know and, of ``crafted``, the shifts that it scores."""
+        return {"knows": KNOWS[rule], **(self.seen if rule == "crafted" else {})}
+
     def state(self) -> dict[str, Any]:
-        return {"steps": dict(self.steps), "scores": dict(self.scores)}
+        return {"steps": dict(self.steps), "scores": dict(self.best), "crafted": self.seen}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint; a ``crafted`` score over other shifts is not compared with."""
+        self.steps, self.best = dict(state["steps"]), dict(state["scores"])
+        if state.get("crafted") != self.seen and "families" in self.seen:
+            self.best.pop("crafted", None)
+
+
+def fixed_subset(name: str, samples: Samples, n: int) -> Samples:
+    """The same ``n`` samples of a domain every time, whatever order its file has."""
+    order = torch.randperm(len(samples), generator=stream("subset", name))
+    return samples[order[:n].sort().values]
+
+
+def _validation(task: Task, x: Images, trained: Collection[str]) -> tuple[dict[str, Images], dict[str, list[str]]]:
+    """The shifted images by name, and the list of names for the record."""
+    if task.crafted == "corruptions":
+        shifts = held_out_corruptions(x)
+        return shifts, {"corruptions": list(shifts)}
+    shifts = shifted_once(x, validation_families(trained))
+    return shifts, {"families": list(shifts)}
+
+
+def _pair(samples: Samples) -> tuple[Images, Labels]:
+    return as_float(samples.images), samples.labels

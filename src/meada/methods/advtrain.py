@@ -30,7 +30,12 @@ def advtrain(*, radius: float = 8.0, steps: int = 10) -> Method:
     """
     if not radius > 0 or steps < 1:
         raise MeadaError(f"advtrain: radius={radius}, steps={steps}: above 0 and from 1 up")
-    return Method(loss=partial(moved_risk, radius=radius / 255, steps=steps))
+    return Method(
+        loss=partial(moved_risk, radius=radius / 255, steps=steps),
+        title="AdvTrain",
+        about="Train on images moved by a gradient attack within a small ball (adversarial training).",
+        passes=(steps + 1.0, steps + 1.0),
+    )
 
 
 def moved_risk(net: nn.Module, batch: Batch, context: Context, *, radius: float, steps: int) -> Scalar:

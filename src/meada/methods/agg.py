@@ -3,7 +3,7 @@
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from meada.methods.method import Context, Method
+from meada.methods.method import Context, Method, risk
 from meada.methods.parts.domains import places_of, summed
 from meada.methods.parts.each_domain import EachDomain
 from meada.types import Batch, Scalar
@@ -11,7 +11,11 @@ from meada.types import Batch, Scalar
 
 def agg(*, each_domain: bool = False) -> Method:
     """The sources pooled, as in the paper; or a batch of each domain, as in AGG's own code."""
-    return Method(loss=EachDomain(sum_of_risks)) if each_domain else Method()
+    return Method(
+        loss=EachDomain(sum_of_risks) if each_domain else risk,
+        title="AGG",
+        about="Plain training on the images of all source domains together.",
+    )
 
 
 def sum_of_risks(net: nn.Module, batch: Batch, context: Context) -> Scalar:

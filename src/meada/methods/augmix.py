@@ -30,7 +30,13 @@ def augmix(*, width: int = 3, depth: int = 3, severity: float = 3.0, consistency
             " from 1, from 1, from 0.1 to 10 and from 0 are needed"
         )
     mix = partial(mixed, width=width, depth=depth, severity=severity)
-    return Method(loss=partial(consistent_risk, mix=mix, consistency=consistency))
+    return Method(
+        loss=partial(consistent_risk, mix=mix, consistency=consistency),
+        title="AugMix",
+        about="Mix randomly augmented copies of an image, and ask for similar predictions on all of them.",
+        families=frozenset({"tone", "geometry"}),
+        passes=(3.0, 3.0),
+    )
 
 
 def consistent_risk(

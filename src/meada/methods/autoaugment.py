@@ -13,7 +13,7 @@ from meada.images.random_ops import Operation, as_levels, each_its_own, uniform,
 from meada.images.tones import Levels
 from meada.methods.cutout import hide
 from meada.methods.method import Context, Method, risk
-from meada.types import Batch, Images, PerSample, Scalar
+from meada.types import Batch, Families, Images, PerSample, Scalar
 
 
 def autoaugment(*, cutout: float = 0.0) -> Method:
@@ -24,7 +24,13 @@ def autoaugment(*, cutout: float = 0.0) -> Method:
     """
     if not 0 <= cutout < 1:
         raise MeadaError(f"autoaugment: cutout is {cutout}: a part of the side, from 0 to below 1")
-    return Method(loss=partial(varied_risk, cutout=cutout))
+    families: Families = frozenset({"tone", "colour", "geometry", "filter", "blur"})  # sharpness filters and blurs
+    return Method(
+        loss=partial(varied_risk, cutout=cutout),
+        title="AutoAugment",
+        about="Change each image by two operations from a policy that was searched for on CIFAR-10.",
+        families=families | frozenset({"occlusion"} if cutout else ()),
+    )
 
 
 def varied_risk(net: nn.Module, batch: Batch, context: Context, *, cutout: float) -> Scalar:

@@ -22,7 +22,12 @@ def cutmix(*, alpha: float = 1.0, probability: float = 0.5) -> Method:
         raise MeadaError(
             f"cutmix: alpha={alpha}, probability={probability}: alpha above 0 and a probability from 0 to 1 are needed"
         )
-    return Method(loss=partial(pasted_risk, alpha=alpha, probability=probability))
+    return Method(
+        loss=partial(pasted_risk, alpha=alpha, probability=probability),
+        title="CutMix",
+        about="Paste a rectangle of another image into each one, and share the label by area.",
+        families=frozenset({"occlusion"}),
+    )
 
 
 def pasted_risk(net: nn.Module, batch: Batch, context: Context, *, alpha: float, probability: float) -> Scalar:

@@ -19,7 +19,12 @@ def cutout(*, side: float = 0.5) -> Method:
     """
     if not 0 <= side < 1:
         raise MeadaError(f"cutout: side is {side}: a part of the image's, from 0 to below 1")
-    return Method(loss=partial(hidden_risk, side=side))
+    return Method(
+        loss=partial(hidden_risk, side=side),
+        title="Cutout",
+        about="Cover a random square of every training image.",
+        families=frozenset({"occlusion"}),
+    )
 
 
 def hidden_risk(net: nn.Module, batch: Batch, context: Context, *, side: float) -> Scalar:

@@ -81,7 +81,12 @@ def dsn(
         alike = cross_entropy(parts["domain"](reverse(h_c, 1.0)), domain)
         return cross_entropy(logits, batch.y) + alpha * recon + beta * apart.sum() + (gamma if on else 0.0) * alike
 
-    return Method(loss=EachDomain(loss), build=build)
+    return Method(
+        loss=EachDomain(loss),
+        build=build,
+        title="DSN",
+        about="Split the representation into a part shared by all domains and a private part for each.",
+    )
 
 
 def numbered(batch: Batch, names: list[str]) -> Labels:

@@ -78,7 +78,13 @@ def epi_fcr(
         with_c_r = summed(cross_entropy(with_fixed_weights(stranger, z), y, reduction="none"), places)
         return value + lambda_f * with_c_i + lambda_c * with_f_i + lambda_r * with_c_r
 
-    return Method(loss=EachDomain(loss), build=build)
+    return Method(
+        loss=EachDomain(loss),
+        build=build,
+        title="Epi-FCR",
+        about="Train features and classifier each against partners that were trained on another domain.",
+        passes=(7 / 3, 2.0),
+    )
 
 
 def frozen_features(trunk: nn.Module, x: Images) -> Embedding:

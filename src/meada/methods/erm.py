@@ -4,4 +4,4 @@ from meada.methods.method import Method
 
 
 def erm() -> Method:
-    return Method()
+    return Method(title="ERM", about="Plain training: minimise the mean loss on the source images.")

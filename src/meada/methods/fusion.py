@@ -47,7 +47,12 @@ def fusion(*, domains: int = 3, weight: float = 1.0, uniform: float = 0.25) -> M
             logits = net(batch.x)
         return cross_entropy(logits, batch.y) + weight * cross_entropy(seen[-1], domain)
 
-    return Method(loss=EachDomain(loss), adapt=adapt)
+    return Method(
+        loss=EachDomain(loss),
+        adapt=adapt,
+        title="Fusion",
+        about="Give each source domain its own classifier, and mix them by which domain the image looks like.",
+    )
 
 
 class Mixture(nn.Module):

@@ -57,7 +57,12 @@ def hex_(
         f_p, f_g = net(batch.x), context.parts.modules["texture"](batch.x)
         return cross_entropy(without(f_p + f_g, f_g), batch.y)
 
-    return Method(loss=loss, build=build)
+    return Method(
+        loss=loss,
+        build=build,
+        title="HEX",
+        about="Train on the part of the prediction that a texture descriptor cannot explain.",
+    )
 
 
 def without(f_a: Logits, f_g: Logits) -> Logits:

@@ -61,7 +61,13 @@ def l_cnn(*, domains: int = 3, error: float = 0.1, max_rank: int = 512) -> Metho
         return torch.stack(risks).mean()
 
     adapt = partial(to_low_rank, domains=domains, error=error, max_rank=max_rank)
-    return Method(loss=EachDomain(loss), build=build, adapt=adapt)
+    return Method(
+        loss=EachDomain(loss),
+        build=build,
+        adapt=adapt,
+        title="L-CNN",
+        about="Give each domain low-rank changes of shared weights; predict with the shared ones.",
+    )
 
 
 class Descriptors(nn.Module):

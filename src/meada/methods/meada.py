@@ -77,6 +77,9 @@ def meada(
     return Method(
         grow=partial(harden, ascent=ascent, parents=PARENTS[grow], block=block),
         growth=GROWTH[grow],
+        title="ME-ADA" if beta else "ADA",
+        about="Between training phases, add images moved by gradient ascent on the loss"
+        + (" and on the prediction's entropy." if beta else "."),
     )
 
 

@@ -76,6 +76,9 @@ def meada_bnn(
         plain,
         adapt=partial(to_bayesian, prior=prior, rho=rho, samples=prediction_draws, predict=predict),
         loss=partial(free_energy, draws=training_draws, share=SHARES[share], temperature=temperature),
+        title="ME-ADA (BNN)",
+        about="ME-ADA on a Bayesian network: entropy and loss are means over draws of the weights.",
+        passes=(float(training_draws), float(training_draws)),
     )
 
 

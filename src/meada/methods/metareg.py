@@ -77,7 +77,12 @@ def metareg(
         tuned = inner(theta, phi, z[a].detach(), y[a], steps=inner_steps, lr=inner_lr)
         return own + readout_risk(tuned, z[b].detach(), y[b])
 
-    return Method(loss=EachDomain(loss), build=build)
+    return Method(
+        loss=EachDomain(loss),
+        build=build,
+        title="MetaReg",
+        about="Learn a penalty on the classifier that helps across source domains, then train with it.",
+    )
 
 
 class Regulariser(nn.Module):

@@ -18,7 +18,11 @@ def mixup(*, alpha: float = 1.0) -> Method:
     """
     if alpha <= 0:
         raise MeadaError(f"mixup: alpha is {alpha}: a number above 0 is needed")
-    return Method(loss=partial(mixed_risk, alpha=alpha))
+    return Method(
+        loss=partial(mixed_risk, alpha=alpha),
+        title="Mixup",
+        about="Train on weighted means of two images and of their labels.",
+    )
 
 
 def mixed_risk(net: nn.Module, batch: Batch, context: Context, *, alpha: float) -> Scalar:

@@ -34,7 +34,12 @@ def mldg(*, alpha: float = 1e-3, beta: float = 1.0, order: Order = "second") -> 
         raise MeadaError(
             f"mldg: alpha={alpha}, beta={beta}, order='{order}': numbers from 0 up and 'second' or 'first' are needed"
         )
-    return Method(loss=EachDomain(partial(meta_risk, alpha=alpha, beta=beta, order=order)))
+    return Method(
+        loss=EachDomain(partial(meta_risk, alpha=alpha, beta=beta, order=order)),
+        title="MLDG",
+        about="Take steps on some source domains that also help on one held out from the step.",
+        passes=(1.0, 3.0 if order == "second" else 2.0),
+    )
 
 
 def meta_risk(net: nn.Module, batch: Batch, context: Context, *, alpha: float, beta: float, order: Order) -> Scalar:

@@ -28,7 +28,13 @@ def noise(*, grow: Rule = "pool", block: int = 128, **ascent: Any) -> Method:
     300
     """
     plain = meada(grow=grow, block=block, **ascent)
-    return replace(plain, grow=partial(scatter, climb=plain.grow, parents=PARENTS[grow], block=block))
+    return replace(
+        plain,
+        grow=partial(scatter, climb=plain.grow, parents=PARENTS[grow], block=block),
+        title="Noise control",
+        about="Control for ME-ADA: move each image by the same distance in a random direction.",
+        families=frozenset({"noise"}),
+    )
 
 
 def scatter(

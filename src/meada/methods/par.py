@@ -59,7 +59,12 @@ def par(
             logits = net(batch.x)
         return cross_entropy(logits, batch.y) + patch_risk(h(reverse(seen[-1], weight)), batch.y)
 
-    return Method(loss=loss, build=build)
+    return Method(
+        loss=loss,
+        build=build,
+        title="PAR",
+        about="Penalise features of small patches from which the class can be told.",
+    )
 
 
 class Reverse(torch.autograd.Function):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 
 from meada.datasets import Samples, Sizes, sizes_of
-from meada.evaluation.validation_shifts import CRAFTED
+from meada.evaluation.validation_shifts import validation_families
 from meada.reproduce.item import Item
 from meada.runs.recipe import Recipe, method_of
 from meada.runs.run import build_network
@@ -68,6 +68,7 @@ def whole(recipe: Recipe, sizes: Sizes, costs: Costs) -> float:
     _, steps = recipe.plan.in_steps(n, method.growth)
     climbed = (method.growth(n, rounds) - n) * int(recipe.method.get("steps", 0))
     candidates = -(-steps // look.every)
-    looked = candidates * (len(sizes.targets) * look.subset + len(CRAFTED) * look.crafted)
+    shifts = len(validation_families(method.families))
+    looked = candidates * (len(sizes.targets) * look.subset + shifts * look.crafted)
     looked += CHOICES * sum(sizes.targets.values())
     return steps * costs.step + climbed * costs.climb + looked * costs.look

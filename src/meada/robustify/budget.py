@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from meada.corruptions import CORRUPTIONS
 from meada.evaluation.attack import STEPS as ATTACK_STEPS
 from meada.evaluation.rounds import SAMPLE
-from meada.evaluation.validation_shifts import CRAFTED
+from meada.evaluation.validation_shifts import SHIFTS
 from meada.robustify.plan import Setting, Settings
 from meada.runs.timing_probe import CHOICES, Costs
 
@@ -61,12 +61,12 @@ def _looks(plan: Settings, sizes: Sizes, grown: list[int]) -> int:
     tests = [min(size, value("data.test", size)) for size in sizes.tests]
     subset, shifted = value("evaluation.subset", 600), value("evaluation.crafted", 200)
     sets = sum(min(size, subset) for size in (sizes.held_out, *tests))
-    sets += min(shifted, sizes.held_out) * len(CRAFTED)
+    sets += min(shifted, sizes.held_out) * len(SHIFTS)
     total = value("plan.total_steps", 0)
     candidates = -(-total // value("evaluation.every", max(total, 1))) if total else 0
     whole = CHOICES * (sizes.held_out + sum(tests))
     kept = min(value("robustness.images", 0), sizes.held_out)
-    after = _corrupted(plan, sizes) + kept * (len(CRAFTED) + SLOPE * ATTACK_STEPS)
+    after = _corrupted(plan, sizes) + kept * (len(SHIFTS) + SLOPE * ATTACK_STEPS)
     return MODELS * (candidates * sets + whole + after) + sum(2 * min(g, SAMPLE) for g in grown)
 
 

@@ -9,9 +9,9 @@ from torch import nn
 from meada.corruptions import CORRUPTIONS, corrupt, frost_source
 from meada.datasets import Samples
 from meada.evaluation import evaluate
-from meada.evaluation.candidates import fixed_subset
+from meada.evaluation.selection import fixed_subset
 from meada.evaluation.statistics import summarise
-from meada.evaluation.validation_shifts import crafted
+from meada.evaluation.validation_shifts import SHIFTS, shifted_once
 from meada.pool import as_float
 
 Tell = Callable[[str, int, int], None]
@@ -53,7 +53,7 @@ def robustness(
         for name, net in nets.items():
             found[name]["corruptions"] |= evaluate(net, given, severities=len(parts))
     tell("corruptions", len(CORRUPTIONS), len(CORRUPTIONS))
-    shifted = crafted(as_float(some.images), seed)
+    shifted = shifted_once(as_float(some.images), SHIFTS, seed=seed)
     for name, net in nets.items():
         found[name]["crafted"] = evaluate(net, {k: (x, some.labels) for k, x in shifted.items()})
     return found
@@ -66,7 +66,7 @@ def rows(record: Mapping[str, Any]) -> dict[str, tuple[float, int]]:
     lines["15 corruptions, mean"] = _mean(beyond["corruptions"])
     for group, names in GROUPS.items():
         lines[f"  {group}"] = _mean({name: beyond["corruptions"][name] for name in names})
-    lines["5 crafted shifts, mean"] = _mean(beyond["crafted"])
+    lines[f"{len(beyond['crafted'])} crafted shifts, mean"] = _mean(beyond["crafted"])
     for name, scores in record["results"]["last"].items():
         lines[f"test: {name}"] = _one(scores)
     return lines

@@ -11,10 +11,9 @@ from torch import Tensor
 
 from meada.algorithm import Watch
 from meada.datasets import Task
-from meada.evaluation.candidates import Candidates
 from meada.evaluation.rounds import diagnose, looked_at
 from meada.evaluation.score import predict
-from meada.evaluation.selection import Chosen
+from meada.evaluation.selection import Selection
 from meada.evaluation.spectrum import in_bands, spectra
 from meada.files import write_bytes
 from meada.machine.clock import Clock
@@ -22,7 +21,7 @@ from meada.machine.distributed import World
 from meada.minimise import Training, refuse_non_finite
 from meada.pool import Pool, as_stored
 from meada.runs.checkpoint import save_checkpoint, save_weights
-from meada.runs.recipe import Recipe
+from meada.runs.recipe import Recipe, method_of
 from meada.runs.run_folder import RunFolder
 
 NOTED = 100  # losses in the log of a run, besides those of the candidates: enough for a curve
@@ -44,8 +43,10 @@ class Journal:
         self.recipe, self.folder, self.tell, self.total = recipe, folder, tell, total
         self.world = world or World()  # of several processes the first alone writes
         sizes = recipe.evaluation
-        self.candidates = Candidates(task, subset=sizes.subset, crafted_size=sizes.crafted)
-        self.chosen, self.clock = Chosen(), Clock()
+        self.selection = Selection(
+            task, subset=sizes.subset, crafted_size=sizes.crafted, trained=method_of(recipe).families
+        )
+        self.clock = Clock()
         self.rounds: list[dict[str, Any]] = []
         self.blocks = 0  # that the pool has grown by: none where a method grows nothing
         self._pictures: dict[str, Tensor] = {}
@@ -102,20 +103,20 @@ class Journal:
             return
         self.clock.switch("minimise")
         save_checkpoint(self.folder.checkpoint, training, {
-            "chosen": self.chosen.state(),
+            "chosen": self.selection.state(),
             "seconds": self.clock.seconds,
             "rounds": self.rounds,
             "blocks": self.blocks,
             "losses": [float(loss) for loss in self._losses],
         })  # fmt: skip
-        wanted = {self.folder.candidate(step) for step in self.chosen.steps.values()}
+        wanted = {self.folder.candidate(step) for step in self.selection.steps.values()}
         for path in self.folder.candidate(0).parent.glob("*.safetensors"):
             if path not in wanted:
                 path.unlink()
         self._saved = time.monotonic()
 
     def restore(self, extras: dict[str, Any]) -> None:
-        self.chosen = Chosen(**extras["chosen"])
+        self.selection.restore(extras["chosen"])
         self.clock = Clock(extras["seconds"])
         self.rounds, self.blocks = extras["rounds"], extras["blocks"]
         self._losses = [torch.tensor(loss) for loss in extras["losses"]]
@@ -125,8 +126,8 @@ class Journal:
     def _candidate(self, training: Training) -> None:
         loss = self._loss(training)
         with self.clock.during("evaluate"):
-            scores = self.candidates.scores(training.net, self.world, training.step)
-            if self.chosen.consider(training.step, scores) and self.world.first:
+            scores = self.selection.scores(training.net, self.world, training.step)
+            if self.selection.consider(training.step, scores) and self.world.first:
                 save_weights(self.folder.candidate(training.step), training.net)
         self._note(training, loss, scores=scores)
 

@@ -19,7 +19,7 @@ from meada.datasets import Task
 from meada.errors import MeadaError
 from meada.evaluation import evaluate
 from meada.evaluation.predictions import Predictions, save_predictions
-from meada.evaluation.selection import KNOWS, RULES
+from meada.evaluation.selection import RULES
 from meada.files import data_root, write_json
 from meada.machine.device import choose, in_precision
 from meada.machine.distributed import World, joined
@@ -174,7 +174,7 @@ def _finish(
     """Score each rule's choice on the whole of every domain, then write the record."""
     about = {"meada": __version__, "recipe": recipe.name, "classes": "\n".join(task.classes)}
     results, sources, cleans = {}, {}, {}
-    steps = {"last": training.step, **journal.chosen.steps}
+    steps = {"last": training.step, **journal.selection.steps}
     rules = [rule for rule in RULES if rule in steps]
     scored: dict[int, dict[str, Any]] = {}
     net = deepcopy(training.net)
@@ -219,7 +219,7 @@ def _finish(
         "rounds": journal.rounds,
         "seconds": journal.clock.seconds,
         "steps": training.step,
-        "selected": {rule: {"step": steps[rule], "knows": KNOWS[rule]} for rule in rules},
+        "selected": {rule: {"step": steps[rule], **journal.selection.about(rule)} for rule in rules},
         "source": sources,
         **({"clean": cleans} if task.clean else {}),
         "results": results,

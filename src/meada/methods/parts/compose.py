@@ -1,11 +1,16 @@
 """Two methods in one run: one's minimisation phase with the other's maximisation phase."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
 
 from meada.errors import MeadaError
 from meada.images.augment import flip_and_crop
 from meada.methods.method import Augment, Method, no_parts, unchanged
+from meada.types import Families
 
 
 def compose(loss: Method, grow: Method) -> Method:
@@ -29,19 +34,35 @@ def compose(loss: Method, grow: Method) -> Method:
         build=grow.build if loss.build is no_parts else loss.build,
         adapt=grow.adapt if loss.adapt is unchanged else loss.adapt,
         augment=loss.augment,
+        families=loss.families | grow.families,
+        title=f"{grow.title} + {loss.title}",
+        about=f"{grow.about} {loss.about}",
+        passes=loss.passes,
     )
 
 
 def augmented(method: Method, augment: Augment) -> Method:
-    """The same method, whose loss sees every batch through ``augment``; the pool stays as it is."""
-    return replace(method, augment=augment)
+    """The same method, whose loss sees every batch through ``augment``; the pool stays as it is.
+
+    The families that ``augment`` names in an attribute of that name count as trained on.
+    """
+    return replace(method, augment=augment, families=method.families | getattr(augment, "families", frozenset()))
+
+
+@dataclass(frozen=True)
+class FlipAndCrop:
+    padding: int
+    families: ClassVar[Families] = frozenset({"geometry"})
+
+    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        return flip_and_crop(x, generator, self.padding)
 
 
 def flip_crop(*, padding: int = 4) -> Augment:
     """Section 4.3: standard random left-right flipping and cropping, from black margins."""
     if padding < 0:
         raise MeadaError(f"flip_crop: padding is {padding}: zero or more pixels are needed")
-    return lambda x, generator: flip_and_crop(x, generator, padding)
+    return FlipAndCrop(padding)
 
 
 AUGMENTS: dict[str, Callable[..., Augment]] = {"flip_crop": flip_crop}

@@ -1,0 +1,100 @@
+"""Validation shifts of neighbourhoods: 3 x 3 filters, edge maps and blurs."""
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn.functional import avg_pool2d, conv2d, interpolate, pad
+
+from meada.evaluation.validation_shifts.geometry_occlusion import places, read
+from meada.evaluation.validation_shifts.random_numbers import normal, uniform
+from meada.evaluation.validation_shifts.tone_colour import luma
+from meada.streams import Streams
+from meada.types import Images
+
+SOBEL = ((-1.0, 0.0, 1.0), (-2.0, 0.0, 2.0), (-1.0, 0.0, 1.0))
+EMBOSS = ((-4.0, -2.0, 0.0), (-2.0, 1.0, 2.0), (0.0, 2.0, 4.0))
+
+
+def sharpen(x: Images, rng: Streams) -> Images:
+    """Away from the local mean, three to five times as far."""
+    return x + uniform(rng, x, 2.0, 4.0) * (x - smooth(x, _reach(x)))
+
+
+def emboss(x: Images, rng: Streams) -> Images:
+    """Light from the upper left."""
+    return correlate(x, torch.tensor(EMBOSS).to(x).expand(len(x), 3, 3), _reach(x))
+
+
+def random_filter(x: Images, rng: Streams) -> Images:
+    """A 3 x 3 kernel of normal numbers, shifted to sum to 1."""
+    kernel = 0.7 * normal(rng, x, 3, 3)
+    return correlate(x, kernel - kernel.mean((1, 2), keepdim=True) + 1 / 9, _reach(x))
+
+
+def contour(x: Images, rng: Streams) -> Images:
+    """Sobel's slope of the luma, white on black, the steepest place white."""
+    grey, kernel = luma(x), torch.tensor(SOBEL).to(x).expand(len(x), 3, 3)
+    slope = torch.hypot(correlate(grey, kernel), correlate(grey, kernel.mT))
+    return (slope / slope.amax((2, 3), keepdim=True).clamp(min=1e-6)).expand_as(x)
+
+
+def sketch(x: Images, rng: Streams) -> Images:
+    """The same as a drawing: dark lines on white."""
+    return 1 - contour(x, rng)
+
+
+def etching(x: Images, rng: Streams) -> Images:
+    """Black where a place is darker than its surroundings, white elsewhere."""
+    grey = luma(x)
+    darker = (smooth(grey, max(x.shape[2] // 8, 2)) - grey).clamp(min=0)
+    return (1 - darker / darker.amax((2, 3), keepdim=True).clamp(min=1e-6)).square().expand_as(x)
+
+
+def median(x: Images, rng: Streams) -> Images:
+    """Of 3 x 3 places, at about 32 x 32 of them."""
+    step = max(min(x.shape[2:]) // 32, 1)
+    small = avg_pool2d(x, step) if step > 1 else x
+    height, width = small.shape[2:]
+    around = pad(small, (1, 1, 1, 1), mode="replicate")
+    nine = [around[:, :, i : i + height, j : j + width] for i in range(3) for j in range(3)]
+    middle = torch.stack(nine).median(0).values
+    return interpolate(middle, x.shape[2:], mode="bilinear", align_corners=False) if step > 1 else middle
+
+
+def fringes(x: Images, rng: Streams) -> Images:
+    """A bad lens: the channels apart by 1/16 of the side (a single one is the mean of three places)."""
+    angle = uniform(rng, x, 0.0, 2 * math.pi)
+    column, row = places(x)
+    moved = [read(x, column + k * angle.cos() / 8, row + k * angle.sin() / 8, beyond="border") for k in (-1, 0, 1)]
+    if x.shape[1] != 3:
+        return torch.stack(moved).mean(0)
+    return torch.stack([one[:, channel] for channel, one in enumerate(moved)], 1)
+
+
+def spin(x: Images, rng: Streams) -> Images:
+    """The mean of seven turns about the centre, up to 15 to 25 degrees either way."""
+    most = uniform(rng, x, math.pi / 12, math.pi / 7.2)
+    column, row = places(x)
+    turned = [
+        read(x, a.cos() * column - a.sin() * row, a.sin() * column + a.cos() * row, beyond="border")
+        for a in (most * k / 3 for k in range(-3, 4))
+    ]
+    return torch.stack(turned).mean(0)
+
+
+def smooth(x: Images, radius: int = 1) -> Images:
+    """The mean over a square of side 2 radius + 1, the border repeated."""
+    return avg_pool2d(pad(x, (radius,) * 4, mode="replicate"), 2 * radius + 1, stride=1)
+
+
+def correlate(x: Images, kernels: Tensor, reach: int = 1) -> Images:
+    """Each image with its own 3 x 3 kernel, channel by channel, ``reach`` pixels apart, the border repeated."""
+    b, c, h, w = x.shape
+    around = pad(x, (reach,) * 4, mode="replicate").view(1, b * c, h + 2 * reach, w + 2 * reach)
+    return conv2d(around, kernels.repeat_interleave(c, 0)[:, None], groups=b * c, dilation=reach).view_as(x)
+
+
+def _reach(x: Images) -> int:
+    """A pixel up to 127 of them, two from 128: what a filter does to a photograph should be seen."""
+    return max(min(x.shape[2:]) // 64, 1)
