@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: quickstart check lint test bench bench-check clean
+.PHONY: quickstart check lint test docs linkcheck wheel bench bench-check clean
 
 quickstart: .venv/quickstart
 	$(BIN)/meada quickstart
@@ -17,6 +17,16 @@ lint: .venv/dev
 
 test: .venv/dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2  # a thread each: two at once, no fight for cores
+
+docs: .venv/dev
+	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+
+linkcheck: .venv/dev
+	$(BIN)/sphinx-build -q -b linkcheck -D nb_execution_mode=off docs docs/_build/linkcheck
+
+wheel: .venv/dev
+	$(BIN)/python -m build
+	scripts/smoke_test dist/*.whl $(BIN)/python
 
 bench: .venv/quickstart
 	$(BIN)/meada bench

@@ -1,0 +1,70 @@
+"""CONTRIBUTING's four examples, written to files outside the package and used as it says."""
+
+import re
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import torch
+from tests_tiny import tiny
+from torch.testing import assert_close
+
+import meada
+from meada.runs.recipe import load_recipe
+from meada.runs.run import run
+
+PAGE = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+FILES = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, re.S))
+SMALL = [
+    "plan.rounds=0", "plan.min_steps=0", "plan.total_steps=4", "plan.batch_size=4",
+    "evaluation.every=4", "evaluation.subset=8", "evaluation.crafted=4",
+]  # fmt: skip
+DIGITS = ["data.train=20", "data.validation=10", "data.test=10"]
+
+pytestmark = pytest.mark.usefixtures("single")
+
+
+@pytest.fixture(autouse=True)
+def outside(tmp_path, monkeypatch):
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    yield
+    for name in FILES:
+        sys.modules.pop(name.removesuffix(".py"), None)
+
+
+def test_there_are_four_examples():
+    assert set(FILES) == {"label_smoothing.py", "gamma_curve.py", "stripes.py", "slowest_section.py"}
+
+
+def test_the_method_trains_from_a_recipe(tmp_path):
+    name = "label_smoothing.py:label_smoothing"
+    changes = [*SMALL, *DIGITS, f"method.name={name}", "method.epsilon=0.2"]
+    record = run(load_recipe("quickstart/erm", changes), tmp_path / "run")
+    assert record["steps"] == 4
+    smooth, plain = (import_module("label_smoothing").label_smoothing(epsilon=e).loss for e in (0.5, 0.0))
+    net, x, y = tiny(num_classes=10), torch.rand(4, 3, 32, 32), torch.arange(4)
+    batch, context = meada.Pool(x, y).batch(torch.arange(4)), None
+    assert smooth(net, batch, context) != plain(net, batch, context)
+
+
+def test_the_space_gives_hard_views_that_depend_on_the_sample_alone():
+    space = import_module("gamma_curve").gamma_curve(strength=2.0)
+    net, x, y = tiny(num_classes=10), torch.rand(6, 3, 32, 32), torch.arange(6)
+    views = meada.hard_views(net, x, y, space=space, seed=1)
+    assert not torch.equal(views, x) and views.min() >= 0 and views.max() <= 1
+    alone = meada.hard_views(net, x[2:3], y[2:3], space=space, seed=1, index=[2])
+    assert_close(alone, views[2:3])
+
+
+def test_the_data_set_and_the_report_section(tmp_path):
+    changes = [*SMALL, "data.name=stripes.py:stripes", "data.train=12", "data.validation=6", "data.test=8"]
+    record = run(load_recipe("quickstart/erm", changes), tmp_path / "runs" / "stripes")
+    assert record["results"]["last"]["inverted"]["n"] == 8
+    import_module("slowest_section").report("runs", "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "Which run took longest" in page and "Seconds per run" in page
