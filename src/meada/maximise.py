@@ -131,7 +131,7 @@ def hard_views(
     gamma: float = 0.0,
     seed: int | None = None,
     step: int = 0,
-    index: Tensor | Sequence[int] | None = None,
+    index: Tensor | np.ndarray | Sequence[int] | None = None,
 ) -> Images:
     r"""One hard random view of each image: a draw from the space's prior tilted towards high scores.
 
@@ -197,7 +197,7 @@ def scoring(net: nn.Module, x0: Images, y: Labels, objective: Objective) -> Iter
         yield score
 
 
-def _index(index: Tensor | Sequence[int] | None, n: int) -> Any:
+def _index(index: Any, n: int) -> Any:
     rows = np.arange(n) if index is None else np.asarray(index)
     if rows.shape != (n,):
         raise MeadaError(f"index must have one integer per image ({n}), got shape {rows.shape}")

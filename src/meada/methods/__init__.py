@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from meada.methods.advtrain import advtrain
 from meada.methods.agg import agg
+from meada.methods.augmax import augmax
 from meada.methods.augmix import augmix
 from meada.methods.autoaugment import autoaugment
 from meada.methods.cutmix import cutmix
@@ -22,6 +23,10 @@ from meada.methods.mixup import mixup
 from meada.methods.mldg import mldg
 from meada.methods.noise import noise
 from meada.methods.par import par
+from meada.methods.prime import prime
+from meada.methods.randconv import randconv
+from meada.methods.tilted import tilted
+from meada.methods.trivialaugment import trivialaugment
 
 __all__ = ["METHODS", "Method"]
 
@@ -46,4 +51,9 @@ METHODS: dict[str, Callable[..., Method]] = {
     "mixup": mixup,
     "advtrain": advtrain,
     "augmix": augmix,
+    "augmax": augmax,
+    "trivialaugment": trivialaugment,
+    "randconv": randconv,
+    "prime": prime,
+    "tilted": tilted,
 }

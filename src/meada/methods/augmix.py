@@ -12,7 +12,8 @@ from meada.images import warps as warps
 from meada.images.random_ops import Operation, as_levels, each_its_own, uniform, whole
 from meada.images.tones import Levels
 from meada.methods.method import Context, Method
-from meada.types import Batch, Images, Logits, PerSample, Scalar
+from meada.methods.parts.views import divergence
+from meada.types import Batch, Images, PerSample, Scalar
 
 
 def augmix(*, width: int = 3, depth: int = 3, severity: float = 3.0, consistency: float = 12.0) -> Method:
@@ -47,18 +48,6 @@ def consistent_risk(
     return cross_entropy(views[0], batch.y) + consistency * divergence(*views)
 
 
-def divergence(*views: Logits) -> Scalar:
-    r"""Jensen-Shannon: :math:`\frac1V \sum_v KL(p_v \| \bar p)`, averaged over the batch, in nats.
-
-    >>> sure = torch.tensor([[100.0, 0.0]])
-    >>> divergence(sure, sure.flip(1)).exp()  # two predictions without overlap: log 2
-    tensor(2.)
-    """
-    log_p = torch.stack([logits.log_softmax(-1) for logits in views])
-    log_mean = log_p.exp().mean(0).clamp(min=1e-7).log()
-    return (log_p.exp() * (log_p - log_mean)).sum(-1).mean()
-
-
 def mixed(x: Images, generator: torch.Generator, *, width: int, depth: int, severity: float) -> Images:
     """(1 - m) x + m sum_i w_i chain_i(x), with m ~ Beta(1, 1) and w ~ Dirichlet(1, ..., 1)."""
     n = len(x)
@@ -66,11 +55,11 @@ def mixed(x: Images, generator: torch.Generator, *, width: int, depth: int, seve
     waits = -(1 - uniform(x, width, n, 1, 1, 1, generator=generator)).log()
     w, m = waits / waits.sum(0), uniform(x, n, 1, 1, 1, generator=generator)
     v = as_levels(x)
-    chains = torch.stack([_chain(v, generator, depth, severity) for _ in range(width)]) / 255
+    chains = torch.stack([chain(v, generator, depth, severity) for _ in range(width)]) / 255
     return (1 - m) * x + m * (w * chains).sum(0)
 
 
-def _chain(v: Levels, generator: torch.Generator, depth: int, severity: float) -> Levels:
+def chain(v: Levels, generator: torch.Generator, depth: int, severity: float) -> Levels:
     """From 1 to ``depth`` operations, an image; each of a kind, strength and sign of its own."""
     n = len(v)
     length = 1 + whole(depth, v, n, generator=generator)

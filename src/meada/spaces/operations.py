@@ -1,6 +1,6 @@
 """One ordinary image operation at a random strength (as TrivialAugment: Mueller and Hutter, 2021)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from torch import Tensor
 
@@ -40,23 +40,27 @@ def operations(*, strength: float = 1.0) -> Space:
 
     Rotation is at most 30 degrees and nothing is flipped, so that digits and text stay readable.
     """
-    most = positive("strength", strength)
+    return one_operation(OPERATIONS, "operations", strength=positive("strength", strength))
+
+
+def one_operation(table: Mapping[str, Operation], name: str, *, strength: float = 1.0) -> Space:
+    """One operation of ``table``, uniform, with a strength uniform in -1..1 times ``strength``."""
+    known = list(table.values())
 
     def draw(random: Random, shape: Shape) -> Theta:
         return {
-            "operation": random.integers("operation", len(OPERATIONS)),
-            "strength": random.uniform("strength", low=-most, high=most).clamp(-1, 1),
+            "operation": random.integers("operation", len(known)),
+            "strength": random.uniform("strength", low=-strength, high=strength).clamp(-1, 1),
         }
 
     def transform(x: Images, theta: Theta) -> Images:
         levels = as_levels(x.detach().clamp(0, 1))
-        done = each_its_own(levels, theta["operation"], list(OPERATIONS.values()), theta["strength"].to(x))
-        return done.to(x) / 255
+        return each_its_own(levels, theta["operation"], known, theta["strength"].to(x)).to(x) / 255
 
     return Space(
         draw=draw,
         transform=transform,
         families=frozenset({"tone", "colour", "geometry"}),
         channels=(1, 3),
-        name="operations",
+        name=name,
     )

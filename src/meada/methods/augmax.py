@@ -1,0 +1,74 @@
+"""AugMax (Wang et al., 2021): AugMix with adversarial mixing weights."""
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from meada.errors import MeadaError
+from meada.images.random_ops import as_levels
+from meada.maximise import ascend
+from meada.methods.augmix import chain, mixed
+from meada.methods.method import Context, Method
+from meada.methods.parts.views import batch_random, views_loss
+from meada.networks.embedding import bare
+from meada.networks.freezing import at_rest
+from meada.spaces.mixture import blend
+from meada.types import Batch, Images, PerSample, Scalar
+
+STEP = 0.1  # of the mixing weights, along the sign of the gradient
+
+
+def augmax(
+    *, width: int = 3, depth: int = 3, severity: float = 3.0, steps: int = 5, consistency: float = 10.0
+) -> Method:
+    """Cross-entropy of the clean image plus ``consistency`` times its divergence from an AugMax and an AugMix copy.
+
+    The authors train with separate batch-norm statistics for the AugMax copy; here all copies share them.
+
+    Args:
+        width, depth, severity: of AugMix's chains.
+        steps: ascent steps on the mixing weights; a sample stops once it is misclassified.
+        consistency: weight of the divergence.
+    """
+    if width < 1 or depth < 1 or steps < 0 or consistency < 0 or not 0.1 <= severity <= 10:
+        raise MeadaError(
+            "augmax: width and depth must be 1 or more, steps and consistency 0 or more, severity in 0.1..10, "
+            f"got {width}, {depth}, {steps}, {consistency}, {severity}"
+        )
+    chains = {"width": width, "depth": depth, "severity": severity}
+    return Method(
+        loss=partial(augmax_loss, chains=chains, steps=steps, consistency=consistency),
+        families=frozenset({"tone", "geometry"}),
+        title="AugMax",
+        about="AugMix with one copy whose mixing weights are moved to where the network is wrong.",
+        passes=(3.0 + steps, 3.0 + steps),
+    )
+
+
+def augmax_loss(
+    net: nn.Module, batch: Batch, context: Context, *, chains: dict[str, Any], steps: int, consistency: float
+) -> Scalar:
+    hard = hardest_mixture(net, batch, context, chains=chains, steps=steps)
+    random = mixed(batch.x, context.each, **chains)
+    return views_loss(net, batch, [batch.x, hard, random], labelled=1, consistency=consistency)
+
+
+def hardest_mixture(net: nn.Module, batch: Batch, context: Context, *, chains: dict[str, Any], steps: int) -> Images:
+    """A mixture of AugMix chains whose weights climb the loss until the sample is misclassified."""
+    depth, severity = int(chains["depth"]), chains["severity"]
+    levels = as_levels(batch.x)
+    vertices = [chain(levels, context.each, depth, severity) / 255 for _ in range(int(chains["width"]))]
+    space, frozen = blend(vertices), bare(net)
+    fooled = torch.zeros_like(batch.y, dtype=torch.bool)
+
+    def score(x: Images, step: int) -> PerSample:
+        logits = frozen(x)
+        fooled.logical_or_(logits.argmax(-1) != batch.y)
+        return cross_entropy(logits, batch.y, reduction="none") * ~fooled
+
+    theta = space.draw(batch_random(batch, context), batch.x.shape)
+    with at_rest(frozen):
+        return ascend(score, space, batch.x, theta, steps=steps, step_size=STEP, direction=torch.sign)

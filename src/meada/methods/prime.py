@@ -1,0 +1,42 @@
+"""PRIME (Modas et al., 2022): mixtures of random filters, colour curves and warps."""
+
+from functools import partial
+
+from torch import nn
+
+from meada.errors import MeadaError
+from meada.methods.method import Context, Method
+from meada.methods.parts.views import batch_random, views_loss
+from meada.spaces import Space
+from meada.spaces.colour_curve import colour_curve
+from meada.spaces.filter import filter
+from meada.spaces.mixture import mixture
+from meada.spaces.warp import warp
+from meada.types import Batch, Scalar
+
+
+def prime(*, width: int = 3, depth: int = 3, consistency: float = 12.0) -> Method:
+    """Cross-entropy of the clean image plus ``consistency`` times its divergence from two mixed copies.
+
+    Args:
+        width: chains mixed into a copy.
+        depth: transformations in a chain, from 1 up to this many.
+        consistency: weight of the divergence.
+    """
+    if consistency < 0:
+        raise MeadaError(f"consistency must be 0 or more, got {consistency}")
+    space = mixture(filter(), colour_curve(), warp(), width=width, depth=depth)
+    return Method(
+        loss=partial(clean_and_two_views_loss, space=space, consistency=consistency),
+        families=space.families,
+        title="PRIME",
+        about="Trains on clean images and asks for the same prediction under mixed filters, colour curves and warps.",
+        passes=(3.0, 3.0),
+    )
+
+
+def clean_and_two_views_loss(
+    net: nn.Module, batch: Batch, context: Context, *, space: Space, consistency: float
+) -> Scalar:
+    views = [space.view(batch.x, batch_random(batch, context, j), context.step) for j in range(2)]
+    return views_loss(net, batch, [batch.x, *views], labelled=1, consistency=consistency)

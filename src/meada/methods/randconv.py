@@ -1,0 +1,36 @@
+"""RandConv (Xu et al., 2021): train on randomly convolved images, with consistent predictions."""
+
+from functools import partial
+
+from torch import nn
+
+from meada.errors import MeadaError
+from meada.methods.method import Context, Method
+from meada.methods.parts.views import batch_random, views_loss
+from meada.spaces import Space, skip_mix
+from meada.spaces.random_convolution import random_convolution
+from meada.types import Batch, Scalar
+
+
+def randconv(*, consistency: float = 10.0, bank: int = 1) -> Method:
+    """Cross-entropy of one view plus ``consistency`` times the divergence of three; no clean image.
+
+    Args:
+        consistency: the authors' 10 for views blended with the image.
+        bank: kernels per view and step; 1 is the authors', one kernel for the whole batch.
+    """
+    if consistency < 0 or bank < 0:
+        raise MeadaError(f"consistency and bank must be 0 or more, got {consistency} and {bank}")
+    space = skip_mix(random_convolution(bank=bank))
+    return Method(
+        loss=partial(three_views_loss, space=space, consistency=consistency),
+        families=space.families,
+        title="RandConv",
+        about="Trains on images under random convolutions, and asks for the same prediction under three of them.",
+        passes=(3.0, 3.0),
+    )
+
+
+def three_views_loss(net: nn.Module, batch: Batch, context: Context, *, space: Space, consistency: float) -> Scalar:
+    views = [space.view(batch.x, batch_random(batch, context, j), context.step) for j in range(3)]
+    return views_loss(net, batch, views, labelled=1, consistency=consistency)

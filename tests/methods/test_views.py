@@ -1,0 +1,200 @@
+"""Methods that train on views: what the network is shown, and the loss worked out from it."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.testing import assert_close
+
+import meada
+from meada.errors import MeadaError
+from meada.methods import METHODS
+from meada.methods.augmax import hardest_mixture
+from meada.methods.augmix import divergence
+from meada.methods.method import Context
+from meada.spaces import SPACES, view_random
+from meada.spaces.mixture import blend, mixture
+from meada.types import Batch
+
+
+class Seen(nn.Module):
+    """A small network that remembers what it was shown in training mode."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(3 * 64, 5))
+        self.x: list[torch.Tensor] = []
+        self.scored = 0
+
+    def forward(self, x):
+        if self.training:
+            self.x.append(x.detach().clone())
+        else:
+            self.scored += 1
+        return self.layers(x)
+
+
+@pytest.fixture
+def net() -> Seen:
+    return Seen().train()
+
+
+@pytest.fixture
+def batch() -> Batch:
+    return Batch(torch.rand(6, 3, 8, 8), torch.arange(6) % 5, None, torch.tensor([40, 3, 17, 8, 21, 99]))
+
+
+CONTEXT = Context(seed=4, step=11)
+
+
+def parts(net: Seen, n: int) -> tuple[torch.Tensor, ...]:
+    assert len(net.x) == 1, "one forward pass over all views"
+    return net.x[0].chunk(n)
+
+
+@pytest.mark.parametrize("consistency", [0.0, 3.0])
+@pytest.mark.parametrize("views", [1, 2])
+def test_tilted_by_hand(net, batch, views, consistency):
+    settings = {"k": 3, "hardness": 0.7, "beta": 2.0}
+    loss = METHODS["tilted"](views=views, consistency=consistency, **settings).loss(net, batch, CONTEXT)
+    shown = parts(net, 1 + views)
+    assert net.scored == 3
+    want = meada.hard_views(net, batch.x, batch.y, seed=4, step=11, index=batch.sample_index, **settings)
+    assert_close(shown[0], batch.x)
+    assert_close(shown[1], want, rtol=0, atol=1e-12)
+    if views == 2:
+        random = SPACES["wide"]().view(batch.x, view_random(4, 11, 3, batch.sample_index.numpy()))
+        assert_close(shown[2], random, rtol=0, atol=1e-12)
+    logits = [net.layers(x) for x in shown]
+    ce = sum(cross_entropy(one, batch.y) for one in logits) / len(logits)
+    assert_close(loss, ce + consistency * divergence(*logits))
+
+
+def test_tilted_without_hardness_scores_nothing(net, batch):
+    method = METHODS["tilted"](hardness=0.0)
+    method.loss(net, batch, CONTEXT)
+    assert net.scored == 0 and method.passes == (2.0, 2.0)
+    assert METHODS["tilted"]().passes == (6.0, 2.0)
+
+
+def test_tilted_sees_new_views_at_every_step(net, batch):
+    for step in (1, 2):
+        METHODS["tilted"](hardness=0.0).loss(net, batch, Context(seed=4, step=step))
+    assert torch.equal(net.x[0][:6], net.x[1][:6]) and not torch.equal(net.x[0][6:], net.x[1][6:])
+
+
+def test_randconv_trains_on_three_views_and_no_clean_image(net, batch):
+    loss = METHODS["randconv"](consistency=2.0).loss(net, batch, CONTEXT)
+    shown = parts(net, 3)
+    assert all(not torch.allclose(x, batch.x) for x in shown)
+    assert not torch.allclose(shown[0], shown[1]) and not torch.allclose(shown[1], shown[2])
+    logits = [net.layers(x) for x in shown]
+    assert_close(loss, cross_entropy(logits[0], batch.y) + 2.0 * divergence(*logits))
+
+
+def test_prime_trains_on_the_clean_image_and_two_mixtures(net, batch):
+    loss = METHODS["prime"](consistency=12.0).loss(net, batch, CONTEXT)
+    shown = parts(net, 3)
+    assert_close(shown[0], batch.x)
+    space = mixture(*(SPACES[name]() for name in ("filter", "colour_curve", "warp")))
+    for number, got in enumerate(shown[1:]):
+        want = space.view(batch.x, view_random(4, 11, number, batch.sample_index.numpy()))
+        assert_close(got, want, rtol=0, atol=1e-12)
+    logits = [net.layers(x) for x in shown]
+    assert_close(loss, cross_entropy(logits[0], batch.y) + 12.0 * divergence(*logits))
+
+
+def test_trivialaugment_trains_on_changed_images_alone(net, batch):
+    loss = METHODS["trivialaugment"]().loss(net, batch, CONTEXT)
+    (shown,) = parts(net, 1)
+    assert not torch.allclose(shown, batch.x)
+    assert_close(loss, cross_entropy(net.layers(shown), batch.y))
+
+
+def test_trivialaugment_has_the_published_operations_and_ranges():
+    from meada.methods.trivialaugment import WIDE
+
+    v, one = torch.rand(1, 3, 40, 40).mul(255).round(), torch.ones(1)
+    assert len(WIDE) == 14 and torch.equal(WIDE["identity"](v, one), v)
+    assert torch.equal(WIDE["translate_x"](v, one)[..., :8], v[..., 32:])
+    assert torch.equal(WIDE["posterise"](v, one), v - v % 64)
+    assert torch.equal(WIDE["solarise"](v, one), 255 - v)
+    assert torch.equal(WIDE["brightness"](v, torch.tensor([0.5])), (v * (1 + 0.99 * 0.5)).clamp(0, 255).floor())
+
+
+def test_mixture_by_hand():
+    x = torch.rand(5, 3, 8, 8)
+    space = mixture(SPACES["wave"](), SPACES["warp"](), width=2, depth=3)
+    theta = space.draw(view_random(0, 0, 0, np.arange(5)), x.shape)
+    assert_close(theta["weights"].sum(1), torch.ones(5, dtype=torch.float32))
+    assert set(theta["length"].flatten().tolist()) <= {0, 1, 2}
+    got = space.transform(x, theta)
+    i = 3
+    one = {"wave": SPACES["wave"](), "warp": SPACES["warp"]()}
+    total = torch.zeros_like(x[:1])
+    for c in range(2):
+        view = x[i : i + 1]
+        for d in range(int(theta["length"][i, c]) + 1):
+            link = theta["parts"][f"{c} {d}"]
+            for number, name in enumerate(one):
+                mine = link["rows"].get(str(number), torch.tensor([]))
+                place = (mine == i).nonzero().flatten()
+                if len(place):
+                    part = {k: v[place] for k, v in link["parts"][str(number)].items()}
+                    view = one[name].apply(view, part)
+        total += float(theta["weights"][i, c]) * view
+    m = float(theta["mix"][i])
+    assert_close(got[i : i + 1], (1 - m) * x[i : i + 1] + m * total, rtol=0, atol=1e-6)
+
+
+def test_blend_is_smooth_in_its_weights_and_stays_in_the_simplex():
+    x, vertices = torch.rand(2, 3, 4, 4), torch.rand(3, 2, 3, 4, 4)
+    space = blend(list(vertices))
+    theta = {"mix": torch.tensor([1.0, 0.0]), "weights": torch.tensor([[0.0, 50.0, 0.0], [0.0, 0.0, 0.0]])}
+    assert_close(space.transform(x, theta), torch.stack([vertices[1, 0], x[1]]))
+    assert space.project({"mix": torch.tensor([1.4, -0.2])})["mix"].tolist() == [1.0, 0.0]
+
+
+def test_augmax_climbs_the_loss_and_stops_where_the_network_is_wrong(net, batch):
+    settings = {"chains": {"width": 3, "depth": 3, "severity": 3.0}}
+    go = lambda steps, y: hardest_mixture(
+        net,
+        batch._replace(y=y),
+        Context(seed=4, step=11, generator=torch.Generator().manual_seed(0)),
+        steps=steps,
+        **settings,
+    )
+    guess = net.layers(batch.x).argmax(-1)
+    right, harder = go(0, guess), go(5, guess)
+    ce = lambda x: float(cross_entropy(net.layers(x), guess).detach())
+    assert ce(harder) > ce(right)
+    wrong = (net.layers(right).argmax(-1) + 1) % 5
+    assert torch.equal(go(5, wrong), go(0, wrong))  # misclassified from the first: nothing moves
+
+
+def test_augmax_loss_by_hand(net, batch):
+    loss = METHODS["augmax"](consistency=3.0).loss(net, batch, Context(seed=4, step=11))
+    shown = parts(net, 3)
+    assert_close(shown[0], batch.x)
+    logits = [net.layers(x) for x in shown]
+    assert_close(loss, cross_entropy(logits[0], batch.y) + 3.0 * divergence(*logits))
+    assert not torch.allclose(shown[1], shown[2])
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "what"),
+    [
+        ("tilted", {"k": 0}, "k must be 1 or more, got 0"),
+        ("tilted", {"hardness": -0.1}, "hardness must be in 0..1, got -0.1"),
+        ("tilted", {"views": 3}, "views must be 1 or 2, got 3"),
+        ("tilted", {"consistency": -1.0}, "consistency must be 0 or more, got -1.0"),
+        ("tilted", {"space": "wid"}, "unknown space 'wid': did you mean 'wide'"),
+        ("prime", {"width": 0}, "width and depth must be 1 or more, got 0 and 3"),
+        ("randconv", {"bank": -1}, "consistency and bank must be 0 or more, got 10.0 and -1"),
+        ("augmax", {"steps": -1}, "steps and consistency 0 or more"),
+    ],
+)
+def test_bad_settings_are_refused(name, settings, what):
+    with pytest.raises(MeadaError, match=what):
+        METHODS[name](**settings)
