@@ -13,8 +13,8 @@ from meada.maximise import ascend
 from meada.methods.augmix import chain, mixed
 from meada.methods.method import Context, Method
 from meada.methods.parts.views import batch_random, views_loss
-from meada.networks.embedding import bare
-from meada.networks.freezing import at_rest
+from meada.networks.embedding import unwrap
+from meada.networks.freezing import frozen
 from meada.spaces.mixture import blend
 from meada.types import Batch, Images, PerSample, Scalar
 
@@ -61,14 +61,14 @@ def hardest_mixture(net: nn.Module, batch: Batch, context: Context, *, chains: d
     depth, severity = int(chains["depth"]), chains["severity"]
     levels = as_levels(batch.x)
     vertices = [chain(levels, context.each, depth, severity) / 255 for _ in range(int(chains["width"]))]
-    space, frozen = blend(vertices), bare(net)
+    space, inner = blend(vertices), unwrap(net)
     fooled = torch.zeros_like(batch.y, dtype=torch.bool)
 
     def score(x: Images, step: int) -> PerSample:
-        logits = frozen(x)
+        logits = inner(x)
         fooled.logical_or_(logits.argmax(-1) != batch.y)
         return cross_entropy(logits, batch.y, reduction="none") * ~fooled
 
     theta = space.draw(batch_random(batch, context), batch.x.shape)
-    with at_rest(frozen):
+    with frozen(inner):
         return ascend(score, space, batch.x, theta, steps=steps, step_size=STEP, direction=torch.sign)
