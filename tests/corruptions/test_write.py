@@ -203,7 +203,7 @@ def test_bad_sources_are_named(stack, tmp_path: Path) -> None:
         "12 images and 11 labels": lambda: open_source(str(images), save(tmp_path / "short.npy", stack.labels[:11])),
         "float64 of shape (12,)": lambda: open_source(str(images), save(tmp_path / "real.npy", stack.labels / 2)),
         "(12, 3, 32, 32)": lambda: open_source(str(save(tmp_path / "first.npy", stack.images.transpose(0, 3, 1, 2)))),
-        "no .npy file of numbers": lambda: open_source(
+        "must be a .npy file of numbers": lambda: open_source(
             str(save(tmp_path / "objects.npy", np.array([{}], dtype=object)))
         ),
         "did you mean 'snow'": lambda: Settings(("snoww",)),
@@ -226,7 +226,7 @@ def test_a_pickle_that_calls_itself_an_array_is_not_run(stack, tmp_path: Path) -
     for name in ("images.npy", "labels.npy"):
         save(tmp_path / "images.npy", stack.images)
         (tmp_path / name).write_bytes(pickle.dumps(Hostile()))
-        with pytest.raises(MeadaError, match=f"{name} is no .npy file of numbers"):
+        with pytest.raises(MeadaError, match=f"{name} must be a .npy file of numbers"):
             open_source(str(tmp_path / "images.npy"))
     assert not (tmp_path / "run").exists()
 
@@ -248,3 +248,34 @@ def test_a_tree_knows_when_it_has_changed(folder) -> None:
     assert tree(folder).digest() == before
     (folder / "cat" / "1.png").rename(folder / "cat" / "9.png")
     assert tree(folder).digest() != before
+
+
+@pytest.mark.parametrize("workers", [0, -1])
+def test_workers_below_one_are_refused_before_anything_is_written(stack, tmp_path: Path, workers) -> None:
+    with pytest.raises(MeadaError, match=f"workers must be 1 or more, got {workers}"):
+        write(stack, tmp_path / "c", FEW, workers=workers)
+    assert not (tmp_path / "c").exists()
+
+
+def test_labels_below_zero_are_refused(stack, tmp_path: Path) -> None:
+    images = save(tmp_path / "images.npy", stack.images)
+    with pytest.raises(MeadaError, match=r"labels.npy must hold labels from 0 up, got -7"):
+        open_source(str(images), save(tmp_path / "labels.npy", stack.labels - 7))
+
+
+def test_what_a_killed_process_left_is_removed_and_a_second_writer_is_refused(stack, tmp_path: Path) -> None:
+    out = tmp_path / "c"
+    (out / ".source.abcdefgh").mkdir(parents=True)
+    (out / ".source.abcdefgh" / "images.npy").write_bytes(b"half")
+    (out / ".fog.npy.partial").write_bytes(b"half")
+    (out / ".labels.npy.a1b2c3d4").write_bytes(b"half")
+    (out / ".gitignore").write_text("*")
+    seen = []
+
+    def tell(phase: str, done: int, total: int) -> None:
+        with pytest.raises(MeadaError, match="must be written by one process at a time"):
+            write(stack, out, FEW)
+        seen.append(done)
+
+    write(stack, out, FEW, tell=tell)
+    assert seen and {path.name for path in out.glob(".*")} == {".gitignore"}

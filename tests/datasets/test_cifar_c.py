@@ -10,6 +10,7 @@ import torch
 
 from meada.corruptions import CORRUPTIONS, VALIDATION, corrupt
 from meada.corruptions.write import Settings, write
+from meada.datasets import cifar_c
 from meada.datasets.cifar_c import SEVERITIES, Corrupted, open_set, stack
 from meada.datasets.task import Samples
 from meada.errors import MeadaError
@@ -60,12 +61,12 @@ def test_a_part_is_the_first_of_each_severity(official, clean):
 
 def test_images_stay_in_their_file_until_they_are_asked_for(official, clean, monkeypatch):
     opens = []
-    load = np.load
-    monkeypatch.setattr(np, "load", lambda path, **how: opens.append((Path(path).name, how)) or load(path, **how))
+    load = cifar_c.map_npy
+    monkeypatch.setattr(cifar_c, "map_npy", lambda path, *how: opens.append((path.name, *how)) or load(path, *how))
     targets = opened(official, clean).targets
     opens.clear()
     fog = targets["fog"].images
-    assert opens == [("fog.npy", {"mmap_mode": "c", "allow_pickle": False})]
+    assert opens == [("fog.npy", "c")]
     fog[0] = 0  # a private copy: the file is as it was
     assert int(targets["fog"].images[0].max()) == 10
 
@@ -102,10 +103,10 @@ def test_a_wrong_array_is_refused(official, clean, array, sentence):
 
 def test_a_pickle_in_an_array_file_is_refused(official, clean):
     np.save(official / "contrast.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    with pytest.raises(MeadaError, match="contrast.npy is no .npy file of numbers"):
+    with pytest.raises(MeadaError, match="contrast.npy must be a .npy file of numbers"):
         opened(official, clean)
     (official / "contrast.npy").write_bytes(b"not an array")
-    with pytest.raises(MeadaError, match="contrast.npy is no .npy file of numbers"):
+    with pytest.raises(MeadaError, match="contrast.npy must be a .npy file of numbers"):
         opened(official, clean)
 
 

@@ -167,7 +167,7 @@ def test_an_empty_domain_is_refused(published: Path):
 def test_a_domain_without_images_is_refused(published: Path, make: SimpleNamespace):
     make.idx(published / "mnist/t10k-images-idx3-ubyte.gz", np.zeros((0, 28, 28), np.uint8))
     make.idx(published / "mnist/t10k-labels-idx1-ubyte.gz", np.zeros(0, np.uint8))
-    with pytest.raises(MeadaError, match="domain 'mnist' is empty"):
+    with pytest.raises(MeadaError, match="domain 'mnist' must have at least one labelled image"):
         load_domain("mnist", published)
 
 

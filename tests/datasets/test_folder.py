@@ -127,6 +127,14 @@ def test_a_survey_is_remembered_until_a_file_changes(classes):
     assert len(told) == 30 and list(again.skipped) == ["dark/3.png"]
 
 
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"dark/0.png": 3}', "\x00"])
+def test_a_damaged_memory_of_a_survey_is_made_again(classes, tmp_path, content):
+    first = survey(classes)
+    (path,) = (tmp_path / "cache").glob("survey-*.json")
+    path.write_text(content)
+    assert survey(classes) == first and survey(classes) == first
+
+
 @pytest.mark.parametrize("copies", [1, 3])
 def test_a_class_with_a_single_picture_is_refused(classes, copies):
     for i in range(copies):

@@ -52,12 +52,16 @@ def corrupt(
     settings = Settings(_names(corruptions), _severities(severity), seed, constants)
     opened = open_source(source, labels, size, TEST_SPLITS)
     with progress("corrupt", quiet=quiet or as_json) as tell:
-        made = write(opened, out, settings, workers=workers or os.cpu_count() or 1, tell=tell)
+        made = write(opened, out, settings, workers=_workers(workers), tell=tell)
     if as_json:
         typer.echo(json.dumps(made, indent=2))
     elif not quiet:
         count = made["images"] * len(settings.corruptions) * len(settings.severities)
         typer.echo(f"{count:,} corrupted images in {out} (frost: {made['frost']}); see corruptions.png")
+
+
+def _workers(workers: int | None) -> int:
+    return (os.cpu_count() or 1) if workers is None else workers
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Integer, UInt8
 from PIL import Image, ImageOps
 
 from meada.errors import MeadaError, nearest
+from meada.machine.limits import map_npy
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", ".webp", ".tif", ".tiff"})
 
@@ -54,7 +54,7 @@ class Tree:
             with Image.open(path) as file:
                 image = ImageOps.exif_transpose(file)
                 image = image.convert("L" if image.mode in ("1", "L", "I;16") else "RGB")
-        except OSError as error:
+        except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
             raise MeadaError(f"{path} cannot be read as a picture: {error}") from error
         if self.size:
             square = (self.size, self.size)
@@ -96,15 +96,17 @@ def open_source(
 
 
 def stack(path: Path, labels: Path) -> Stack:
-    images = _array(path)
+    images = map_npy(path)
     if images.dtype != np.uint8 or images.ndim != 4 or images.shape[3] not in (1, 3):
         raise MeadaError(
             f"{path} holds {images.dtype} of shape {images.shape}: "
             "uint8 images of shape (N, H, W, 3) or (N, H, W, 1) are needed"
         )
-    classes = _array(labels)
+    classes = map_npy(labels)
     if classes.ndim != 1 or not np.issubdtype(classes.dtype, np.integer):
-        raise MeadaError(f"{labels} holds {classes.dtype} of shape {classes.shape}: N labels are needed")
+        raise MeadaError(f"{labels} must hold N whole numbers, got {classes.dtype} of shape {classes.shape}")
+    if classes.size and int(classes.min()) < 0:
+        raise MeadaError(f"{labels} must hold labels from 0 up, got {int(classes.min())}")
     return Stack(str(path), images, classes)
 
 
@@ -119,13 +121,3 @@ def tree(root: Path, size: int | None = None) -> Tree:
         if other is not path:
             raise MeadaError(f"{root} holds {other} and {path}, which would both become PNG: rename one")
     return Tree(root, paths, size)
-
-
-def _array(path: Path) -> Any:
-    """Never a pickle; left on disk until it is read."""
-    try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise MeadaError(f"{path} is missing: a .npy file is looked for there") from None
-    except ValueError as error:
-        raise MeadaError(f"{path} is no .npy file of numbers: {error}") from error

@@ -5,8 +5,10 @@ a folder whose sidecar says otherwise is refused rather than mixed. A file is th
 all, so a second call goes on where the first one stopped.
 """
 
+import fcntl
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -14,6 +16,7 @@ from dataclasses import asdict, dataclass
 from io import BytesIO
 from multiprocessing import get_context
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -28,10 +31,12 @@ from meada.corruptions.picture import picture
 from meada.corruptions.sources import Stack, Tree
 from meada.errors import MeadaError, nearest
 from meada.files import write_bytes, write_json
+from meada.machine.limits import map_npy
 
 Tell = Callable[[str, int, int], None]
 CHUNK = 500  # images a task of a stack
 FEW = 8  # pictures a task of a tree
+DRAFT = re.compile(r"\..+\.(npy|png|json)\.[a-z0-9_]{8}")  # what meada.files leaves when it is killed
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,32 @@ def write(
 ) -> dict[str, Any]:
     """Write every corruption of ``source`` below ``out``; what is there already is kept."""
     settings = settings or Settings()
+    if workers < 1:
+        raise MeadaError(f"workers must be 1 or more, got {workers}")
+    out.mkdir(parents=True, exist_ok=True)
+    with _alone(out):
+        return _write_all(source, out, settings, workers, tell)
+
+
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """One process writes to a folder; what killed ones left unfinished is removed first."""
+    handle = os.open(out, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for draft in out.rglob(".*"):
+            if draft.is_dir() and draft.name.startswith(".source."):
+                rmtree(draft, ignore_errors=True)
+            elif draft.name.endswith(".partial") or DRAFT.fullmatch(draft.name):
+                draft.unlink(missing_ok=True)
+        yield
+    except BlockingIOError:
+        raise MeadaError(f"{out} must be written by one process at a time, got a second meada corrupt") from None
+    finally:
+        os.close(handle)
+
+
+def _write_all(source: Stack | Tree, out: Path, settings: Settings, workers: int, tell: Tell) -> dict[str, Any]:
     sidecar = _merged(out / "corruptions.json", _sidecar(source, settings))
     write_json(out / "corruptions.json", sidecar)
     with _pool(workers) as pool:
@@ -145,7 +176,7 @@ def _write_stack(source: Stack, out: Path, settings: Settings, pool: Executor | 
 def _write_corruption(
     shared: Path, path: Path, name: str, settings: Settings, pool: Executor | None, tell: Tell
 ) -> None:
-    shape = np.load(shared, mmap_mode="r").shape
+    shape = map_npy(shared).shape
     total = len(settings.severities) * shape[0]
     partial = path.with_name(f".{path.name}.partial")
     try:
@@ -174,14 +205,13 @@ def _corrupt_chunk(
     first: int,
     settings: Settings,
 ) -> int:
-    source = np.load(shared, mmap_mode="r")
-    target = np.lib.format.open_memmap(partial, "r+")
+    source, target = map_npy(shared), map_npy(partial, "r+")
     images = np.ascontiguousarray(source[first : first + CHUNK].transpose(0, 3, 1, 2))
     index = np.arange(first, first + len(images))
     corrupted = corrupt(images, name, severity, seed=settings.seed, index=index, constants=settings.constants)
     start = place * len(source) + first
     target[start : start + len(images)] = corrupted.transpose(0, 2, 3, 1)
-    target.flush()
+    target.flush()  # type: ignore[attr-defined]
     return len(images)
 
 

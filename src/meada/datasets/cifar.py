@@ -17,6 +17,7 @@ from meada.datasets.published.disk import md5
 from meada.datasets.task import Samples, Sizes, Task
 from meada.errors import MeadaError
 from meada.files import data_root
+from meada.machine.limits import regular
 from meada.streams import stream
 
 SIDE, PIXELS = 32, 3 * 32 * 32
@@ -180,9 +181,9 @@ Part = tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 def _read_binary(published: Published, home: Path, name: str) -> Part:
     path, row = home / f"{name}.bin", published.label_bytes + PIXELS
-    if not path.is_file():
+    if not path.exists():
         raise MeadaError(f"{path} is missing: {published.name} has it in its binary form")
-    content = np.fromfile(path, np.uint8)
+    content = np.fromfile(regular(path), np.uint8)
     if len(content) == 0 or len(content) % row:
         raise MeadaError(f"{path} has {len(content):,} bytes: rows of {row:,} are published, so it is damaged")
     rows = content.reshape(-1, row)

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from meada.datasets.task import Samples
 from meada.errors import MeadaError
+from meada.machine.limits import map_npy
 from meada.types import Labels
 
 SEVERITIES = (1, 2, 3, 4, 5)
@@ -36,7 +36,7 @@ class Corrupted(Mapping[str, Samples]):
     total: int  # images of one severity in the files
 
     def __getitem__(self, name: str) -> Samples:
-        pixels = torch.from_numpy(_mapped(self.files[name])).permute(0, 3, 1, 2)
+        pixels = torch.from_numpy(map_npy(self.files[name], "c")).permute(0, 3, 1, 2)
         n = len(self.labels)
         if n < self.total:
             parts = pixels.unflatten(0, (len(SEVERITIES), self.total))
@@ -133,7 +133,7 @@ def _sidecar(folder: Path, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _check_labels(path: Path, clean: Labels) -> None:
-    labels = _mapped(path)
+    labels = map_npy(path)
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
         raise MeadaError(f"{path} holds {labels.dtype} of shape {labels.shape}: labels are needed")
     wanted = np.tile(clean.numpy(), len(SEVERITIES))
@@ -156,7 +156,7 @@ def _check_source(folder: Path, sidecar: dict[str, Any], clean: Samples) -> None
 
 def _check_images(path: Path, total: int, clean: Samples) -> None:
     _, channels, height, width = clean.images.shape
-    images, wanted = _mapped(path), (len(SEVERITIES) * total, height, width, channels)
+    images, wanted = map_npy(path), (len(SEVERITIES) * total, height, width, channels)
     if images.dtype != np.uint8 or images.shape != wanted:
         raise MeadaError(
             f"{path} holds {images.dtype} of shape {images.shape}: uint8 of shape {wanted} is "
@@ -200,14 +200,3 @@ def stack(name: str, samples: Samples) -> Any:
     from meada.corruptions.sources import Stack
 
     return Stack(name, samples.images.permute(0, 2, 3, 1).numpy(), samples.labels.numpy())
-
-
-def _mapped(path: Path) -> NDArray[Any]:
-    """Read when looked at, never a pickle; changes would not reach the file."""
-    try:
-        array: NDArray[Any] = np.load(path, mmap_mode="c", allow_pickle=False)
-    except FileNotFoundError:
-        raise MeadaError(f"{path} is missing: it belongs to the corrupted set") from None
-    except (ValueError, OSError, EOFError) as error:
-        raise MeadaError(f"{path} is no .npy file of numbers: {error}") from None
-    return array

@@ -1,5 +1,6 @@
 """Decoded once, mapped from disk, made anew when a file changes, whole or not at all."""
 
+import fcntl
 import os
 from pathlib import Path
 
@@ -106,9 +107,9 @@ def test_many_faults_are_counted(listing, home):
 
 def test_an_interrupt_leaves_nothing_and_a_draft_of_the_past_is_swept(listing, home):
     home.mkdir()
-    for name, age in ((".draft-old", 1), (".draft-new", 10**10)):
-        (home / name).write_text("")
-        os.utime(home / name, (age, age))
+    (home / ".draft-killed").write_text("")  # nobody holds a lock on it
+    living = (home / ".draft-living").open("w")
+    fcntl.flock(living, fcntl.LOCK_EX)
 
     def interrupt(done: int, total: int) -> None:
         if done == 2:
@@ -116,8 +117,9 @@ def test_an_interrupt_leaves_nothing_and_a_draft_of_the_past_is_swept(listing, h
 
     with pytest.raises(KeyboardInterrupt):
         load_images([listing], 4, folder=home, tell=interrupt)
-    assert [p.name for p in home.iterdir()] == [".draft-new"]
+    assert [p.name for p in home.iterdir()] == [".draft-living"]
     assert load(listing, home)[1] == 5
+    living.close()
 
 
 def test_a_full_disk_is_an_error_that_names_the_file(listing, home, monkeypatch):

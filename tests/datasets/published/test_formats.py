@@ -233,7 +233,7 @@ def test_a_malformed_list_line_is_named(tmp_path: Path, line: str):
 
 def test_a_list_that_is_no_text_is_refused(tmp_path: Path):
     (tmp_path / "l.txt").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(MeadaError, match="not a text file"):
+    with pytest.raises(MeadaError, match="must be a text file in UTF-8"):
         png_list.read_list(tmp_path / "l.txt")
 
 

@@ -35,6 +35,8 @@ def upright(path: Path, *, lenient: bool = False) -> Image.Image:
 
     ``lenient`` takes CMYK and more than 8 bits per channel too, see :func:`eight_bits`.
     """
+    if path.exists() and not path.is_file():
+        raise MeadaError("must be a file, got a folder, a FIFO or a device")  # a read of which may never end
     with _explained(path), Image.open(path) as image:
         if not lenient:
             refuse(image)

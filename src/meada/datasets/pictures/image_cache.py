@@ -4,6 +4,7 @@ The array is named after what it was made of (paths, sizes, times of change), so
 when a file changes; it appears whole or not at all, and takes the place of the one before it.
 """
 
+import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,7 @@ import torch
 from meada.datasets.pictures.decode import decode, large_ones_too
 from meada.errors import MeadaError
 from meada.files import naming
+from meada.machine.limits import map_npy
 from meada.types import Images8
 
 FORMAT = "meada-images/1: RGB, bilinear"  # another way of decoding gets another name
@@ -102,7 +104,7 @@ def build(path: Path, listing: Listing, side: int, done: Callable[[], None], *, 
             except MeadaError as error:
                 return f"{listing.files[row]} {error}"
             with naming(path):  # written, not mapped: a full disk is an error and not a dead process
-                os.pwrite(file, pixels.data, start + row * pixels.nbytes)
+                _write(file, pixels.data.cast("B"), start + row * pixels.nbytes)
             return ""
 
         for fault in pool.map(put, range(len(listing.files))):
@@ -117,8 +119,8 @@ def mapped(path: Path) -> Images8:
     """Pages come from the disk as they are read, and go when memory is short."""
     try:
         # "c": private to this process, since torch warns of arrays that it may not write to
-        return torch.from_numpy(np.load(path, mmap_mode="c", allow_pickle=False))
-    except (OSError, ValueError, EOFError) as error:
+        return torch.from_numpy(map_npy(path, "c"))
+    except (OSError, MeadaError) as error:
         raise MeadaError(f"{path} cannot be read ({error}): delete it, and it is made anew") from None
 
 
@@ -130,6 +132,7 @@ def _draft(path: Path) -> Iterator[tuple[int, Callable[[], None]]]:
         _sweep(path.parent)
         name = path.parent / f".draft-{uuid4().hex}"
         file = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        fcntl.flock(file, fcntl.LOCK_EX)  # until this process ends: how others know that it lives
 
     def keep() -> None:
         with naming(path):
@@ -148,10 +151,14 @@ def _draft(path: Path) -> Iterator[tuple[int, Callable[[], None]]]:
 
 
 def _sweep(folder: Path) -> None:
-    """Drafts that a killed process left behind a day ago or more."""
+    """Remove drafts that killed processes left behind; a living one holds a lock on its own."""
     for draft in folder.glob(".draft-*"):
+        with suppress(OSError), draft.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            draft.unlink()
+    for draft in folder.glob(".survey-*"):  # written in an instant
         with suppress(OSError):
-            if time.time() - draft.stat().st_mtime > 86_400:
+            if time.time() - draft.stat().st_mtime > 3600:
                 draft.unlink()
 
 
@@ -163,7 +170,7 @@ def _header(file: int, shape: tuple[int, ...]) -> int:
     return os.write(file, buffer.getvalue())
 
 
-def _write(file: int, content: bytes, place: int) -> None:
+def _write(file: int, content: memoryview, place: int) -> None:
     """Not through a mapping, where a full disk kills the process; a short write goes on."""
     while content:
         written = os.pwrite(file, content, place)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from meada.datasets.pictures.decode import ENDINGS
 from meada.errors import MeadaError
+from meada.machine.limits import read_text
 
 LABEL = "label"  # the column of a CSV file with the class; without it, every column is a label of its own
 NONE = "(none of them)"
@@ -140,9 +141,9 @@ def _by_rarest(pictures: Iterable[Picture], names: tuple[str, ...]) -> list[Pict
 def _read_csv(path: Path) -> tuple[list[str], list[list[str]]]:
     """The heading, which may be missing where there are two columns, and the lines below it."""
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = read_text(path).splitlines()
         rows = [[cell.strip() for cell in row] for row in csv.reader(lines) if row]
-    except (UnicodeDecodeError, csv.Error) as error:
+    except csv.Error as error:
         raise MeadaError(f"{path} must be a CSV file of path,label, got {error}") from None
     headed = bool(rows) and len(rows[0]) > 1 and rows[0][0].lower() == "path"
     heading = [cell.lower() if cell.lower() == LABEL else cell for cell in rows[0]] if headed else ["path", LABEL]

@@ -16,6 +16,7 @@ from meada.datasets.pictures.image_cache import Listing, Tell, cache_root, diges
 from meada.datasets.pictures.listing import Listed, Picture, list_pictures
 from meada.errors import MeadaError
 from meada.files import write_json
+from meada.machine.limits import read_text
 
 FORMAT = "meada-survey/2"
 FEWEST = 2  # classes that a classifier needs
@@ -111,11 +112,20 @@ def _looked_at(
     files = Listing("survey", root, tuple(there))
     name = digest([FORMAT, str(root.resolve()), *fingerprints(files)])
     path = cache_root(cache) / f"survey-{name}.json"
-    if not path.exists():
-        write_json(path, dict(zip(there, _look(root, there, tell), strict=True)))
-    seen = json.loads(path.read_text(encoding="utf-8"))
-    found = {file: one if isinstance(one, str) else Look(*one) for file, one in seen.items()}
+    found = _remembered(path, there)
+    if found is None:
+        found = dict(zip(there, _look(root, there, tell), strict=True))
+        write_json(path, found)
     return {p.file: "is not there" for p in listed} | found
+
+
+def _remembered(path: Path, files: Sequence[str]) -> dict[str, Look | str] | None:
+    """What an earlier look found; None where it is missing or damaged."""
+    try:
+        seen = json.loads(read_text(path))
+        return {file: one if isinstance(one := seen[file], str) else Look(*one) for file in files}
+    except (MeadaError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _look(root: Path, files: Sequence[str], tell: Tell | None) -> list[Look | str]:

@@ -9,6 +9,7 @@ import torch
 
 from meada.datasets.pictures.decode import ENDINGS
 from meada.errors import MeadaError
+from meada.machine.limits import read_text
 from meada.streams import stream
 
 Split = Literal["train", "crossval", "test"]
@@ -74,7 +75,7 @@ def read_list(path: Path, classes: Sequence[str]) -> tuple[list[Entry], list[str
     Labels are 1..K, in the order of the classes' names; from here on they are 0..K-1.
     """
     entries, faults = list[Entry](), list[str]()
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(read_text(path).splitlines(), 1):
         if not line.strip():
             continue
         name, _, label = line.strip().rpartition(" ")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from meada.datasets.published.catalogue import Domain, File, advice
 from meada.errors import MeadaError
+from meada.machine.limits import regular
 
 HEAD = 512  # bytes: enough to tell a page from data
 
@@ -31,7 +32,7 @@ def locate(file: File, root: Path) -> Path:
         problem = f"is a {'file' if file.folder else 'folder'}, where a {wanted} is meant"
     elif file.folder:
         return path
-    elif path.stat().st_size == 0:
+    elif regular(path).stat().st_size == 0:
         problem = "is empty"
     elif looks_like_html(head(path)):
         problem = "is a web page, not data"

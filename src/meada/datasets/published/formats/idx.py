@@ -1,9 +1,7 @@
 """MNIST's idx format: magic number, dimensions as big-endian 32-bit integers, then the bytes."""
 
-import gzip
 import math
 import struct
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +9,7 @@ from numpy.typing import NDArray
 
 from meada.datasets.published.formats import Raw
 from meada.errors import MeadaError
+from meada.machine.limits import unpacked
 
 UNSIGNED_BYTE = 0x08  # the third byte of the magic number; the fourth is the number of dimensions
 
@@ -35,7 +34,7 @@ def pair(images: NDArray[np.uint8], labels: Path) -> Raw:
 
 
 def read_array(path: Path, dimensions: int) -> NDArray[np.uint8]:
-    content = gunzip(path)
+    content = unpacked(path, "gzip")
     magic, start = bytes([0, 0, UNSIGNED_BYTE, dimensions]), 4 + 4 * dimensions
     if content[:4] != magic:
         raise MeadaError(f"{path} begins with {content[:4].hex()}: {magic.hex()} is right")
@@ -48,13 +47,3 @@ def read_array(path: Path, dimensions: int) -> NDArray[np.uint8]:
         )
     # frombuffer gives a read-only view, which torch does not take
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape).copy()
-
-
-def gunzip(path: Path) -> bytes:
-    content = path.read_bytes()
-    try:
-        return gzip.decompress(content)
-    except EOFError:
-        raise MeadaError(f"{path} is cut off after {len(content):,} bytes") from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise MeadaError(f"{path} is not a whole gzip file ({error})") from None

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meada.errors import MeadaError
+from meada.machine.limits import UNPACKED, inflated, regular
 
 HEADER = 128  # bytes; the last two are IM or MI and tell the order of bytes
 MATRIX, COMPRESSED = 14, 15
@@ -42,7 +43,7 @@ ORDERS = {b"IM": "<", b"MI": ">"}
 
 
 def read(path: Path) -> dict[str, NDArray[Any]]:
-    content = path.read_bytes()
+    content = regular(path).read_bytes()
     order = ORDERS.get(content[HEADER - 2 : HEADER])
     if order is None or struct.unpack_from(f"{order}H", content, HEADER - 4)[0] >> 8 != 1:
         raise MeadaError(f"{path} ({len(content):,} bytes) is not a MATLAB 5 file")
@@ -52,10 +53,16 @@ def read(path: Path) -> dict[str, NDArray[Any]]:
         raise MeadaError(f"{path} ({len(content):,} bytes) is not a whole MATLAB 5 file ({error})") from None
 
 
-def _arrays(content: memoryview, order: str) -> Iterator[tuple[str, NDArray[Any]]]:
+def _arrays(content: memoryview, order: str, *, inside: bool = False) -> Iterator[tuple[str, NDArray[Any]]]:
+    """``inside`` compressed data there is no other; all of it together stays within a bound."""
+    room = UNPACKED
     for kind, data in _elements(content, order):
         if kind == COMPRESSED:
-            yield from _arrays(memoryview(zlib.decompress(data)), order)
+            if inside:
+                raise ValueError("compressed data inside compressed data")
+            whole = inflated(data, room)
+            room -= len(whole)
+            yield from _arrays(memoryview(whole), order, inside=True)
         elif kind == MATRIX and (array := _array(data, order)) is not None:
             yield array
 
@@ -67,9 +74,12 @@ def _array(data: memoryview, order: str) -> tuple[str, NDArray[Any]] | None:
         return None
     stored, values = numbers[0]
     shape = [int(n) for n in np.frombuffer(dimensions, f"{order}i4")]
-    flat = np.frombuffer(values, f"{order}{STORED[stored]}").astype(CLASS[flag & 0xFF])
-    if math.prod(shape) != len(flat) or min(shape) < 0:
-        raise ValueError(f"{len(flat):,} numbers for an array of shape {tuple(shape)}")
+    numbers_of = np.frombuffer(values, f"{order}{STORED[stored]}")
+    if not shape or math.prod(shape) != len(numbers_of) or min(shape) < 0:
+        raise ValueError(f"{len(numbers_of):,} numbers for an array of shape {tuple(shape)}")
+    if len(numbers_of) * np.dtype(CLASS[flag & 0xFF]).itemsize > UNPACKED:
+        raise ValueError(f"an array of more than {UNPACKED:,} bytes")
+    flat = numbers_of.astype(CLASS[flag & 0xFF])
     return bytes(name).decode(), flat.reshape(shape, order="F")
 
 

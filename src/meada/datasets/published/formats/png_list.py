@@ -8,6 +8,7 @@ from PIL import Image
 
 from meada.datasets.published.formats import Raw
 from meada.errors import MeadaError
+from meada.machine.limits import read_text, regular
 
 
 def read(entries: list[tuple[str, int]], folder: Path, side: int = 32) -> Raw:
@@ -20,10 +21,7 @@ def read(entries: list[tuple[str, int]], folder: Path, side: int = 32) -> Raw:
 
 
 def read_list(listing: Path) -> list[tuple[str, int]]:
-    try:
-        lines = listing.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError:
-        raise MeadaError(f"{listing} is not a text file") from None
+    lines = read_text(listing).splitlines()
     return [_entry(listing, number, line) for number, line in enumerate(lines, start=1)]
 
 
@@ -38,15 +36,17 @@ DIGITS = {str(digit) for digit in range(10)}
 
 
 def read_image(path: Path, side: int) -> NDArray[np.uint8]:
+    if not path.exists():
+        raise MeadaError(f"{path} is missing, though the list names it")
     try:
-        with Image.open(path, formats=["PNG"]) as image:
+        with Image.open(regular(path, None), formats=["PNG"]) as image:
             if image.size == (side, side):
                 return np.asarray(image.convert("RGB"))
             width, height = image.size
     except PermissionError:
         raise
-    except FileNotFoundError:
-        raise MeadaError(f"{path} is missing, though the list names it") from None
+    except MeadaError:
+        raise
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
         raise MeadaError(f"{path} is not a whole PNG image") from None
     raise MeadaError(f"{path} is {width}x{height} pixels: {side}x{side} is right")
