@@ -68,6 +68,7 @@ class Recipe(Settings):
     device: Device = "auto"
     precision: Precision = "fp32"
     sync_batch_norm: bool = False  # over the batches of all processes (GPUs), not each one's share
+    freeze_batch_norm: bool = False  # fine-tuning: use the statistics that came with the weights
     checkpoint_seconds: float = Field(60.0, ge=0)
     scaled: float = Field(1.0, gt=0, le=1)  # what part of its data, epochs and rounds is left
 

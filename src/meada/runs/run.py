@@ -27,6 +27,7 @@ from meada.machine.environment import environment
 from meada.machine.parallel import synchronised
 from meada.methods import Method
 from meada.minimise import Training
+from meada.networks.freezing import batch_norm_frozen
 from meada.networks.pretrained import load_weights
 from meada.pool import Pool
 from meada.runs.checkpoint import load_checkpoint, load_weights_into, save_weights
@@ -143,17 +144,18 @@ def _train(recipe: Recipe, folder: RunFolder, tell: Tell, world: World) -> None:
         if world.first:
             folder.rewind_log(training.step, training.round)
         pool.adopt(journal.blocks)
-    train(
-        training,
-        pool,
-        method,
-        recipe.plan,
-        recipe.descent,
-        seed=recipe.seed,
-        embedding=embedding,
-        watch=journal.watch(),
-        world=world,
-    )
+    with batch_norm_frozen(net) if recipe.freeze_batch_norm else nullcontext():
+        train(
+            training,
+            pool,
+            method,
+            recipe.plan,
+            recipe.descent,
+            seed=recipe.seed,
+            embedding=embedding,
+            watch=journal.watch(),
+            world=world,
+        )
     journal.save(training)
     _finish(recipe, folder, task, training, journal, weights, world)
 
@@ -203,6 +205,7 @@ def _finish(
         "recipe": recipe.name,
         "note": recipe.note,
         "method": method_name(recipe),
+        "passes": dict(zip(("forward", "backward"), method_of(recipe).passes, strict=True)),
         "network": recipe.network["name"],
         "data": recipe.data["name"],
         "seed": recipe.seed,

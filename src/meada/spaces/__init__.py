@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from meada.errors import MeadaError, nearest
+from meada.errors import MeadaError
+from meada.lookup import lookup
 from meada.spaces.colour_curve import colour_curve
 from meada.spaces.combine import chain, one_of, skip_mix
 from meada.spaces.filter import filter
@@ -29,9 +30,10 @@ SPACES: dict[str, Callable[..., Space]] = {
 
 
 def find_space(space: str | Space) -> Space:
-    """A space by its name in ``SPACES``, or the space itself."""
+    """A space by its name in ``SPACES``, by FILE.py:function that a person named, or the space itself."""
     if isinstance(space, Space):
         return space
-    if space not in SPACES:
-        raise MeadaError(f"unknown space '{space}': " + nearest(space, SPACES))
-    return SPACES[space]()
+    made = lookup("space", space, SPACES)()
+    if not isinstance(made, Space):
+        raise MeadaError(f"space '{space}' must return a meada.Space, got {type(made).__name__}")
+    return made
