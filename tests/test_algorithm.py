@@ -93,6 +93,20 @@ def test_every_pass_sees_every_sample_once(linear_net):
     assert set(counts.values()) == {2} and len(counts) == 10
 
 
+def test_every_pass_has_an_order_of_its_own(linear_net):
+    seen: list[float] = []
+
+    def loss(net, batch, context):
+        seen.extend(batch.x[:, 0, 0, 0].tolist())
+        return net(batch.x).sum()
+
+    images = torch.linspace(0, 1, 20).reshape(20, 1, 1, 1).expand(20, 3, 4, 4)
+    plan = Plan(rounds=0, min_steps=0, total_steps=12, batch_size=5)  # three passes of four batches
+    go(linear_net, Pool(images, torch.zeros(20).long()), Method(loss=loss), plan)
+    passes = [tuple(seen[k : k + 20]) for k in (0, 20, 40)]
+    assert len(set(passes)) == 3 and all(sorted(one) == sorted(passes[0]) for one in passes)
+
+
 def test_rounds_that_grow_nothing_are_plain_sgd(linear_net, data):
     twin = deepcopy(linear_net)
     go(linear_net, Pool(*data), Method(), Plan(rounds=0, min_steps=0, total_steps=4, batch_size=7))

@@ -34,6 +34,12 @@ def test_certainty_falls_into_the_last_bin():
     assert expected_calibration_error(torch.tensor([[1000.0, 0.0]]), torch.tensor([0])) == 0
 
 
+def test_a_confidence_on_the_edge_of_two_bins_falls_into_the_lower():
+    logits = logits_of([0.5, 0.5], [0.9, 0.1])  # bins (0, 1/2] and (1/2, 1]: right, and wrong
+    ece = expected_calibration_error(logits, torch.tensor([0, 1]), bins=2)
+    assert ece == pytest.approx((abs(0.5 - 1) + abs(0.9 - 0)) / 2)
+
+
 def test_a_perfect_prediction_has_no_brier_score():
     assert brier(torch.tensor([[1000.0, 0.0]]), torch.tensor([0])) == 0
 

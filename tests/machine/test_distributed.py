@@ -73,11 +73,11 @@ def farthest(a: Path, b: Path) -> float:
 
 
 def test_two_processes_descend_like_one_whatever_the_method_brings(tmp_path):
-    """Batches of 14 of 60: the last has 4, and shares of 7 or 2; parts and weight draws too."""
+    """Batches of 13 of 60: shares of 7 and 6, and of 4 in the last; parts and weight draws too."""
     recipes = [
-        write_recipe(tmp_path),
-        write_recipe(tmp_path, method="par", settings=""),
-        write_recipe(tmp_path, method="meada-bnn"),
+        write_recipe(tmp_path, batch_size=13),
+        write_recipe(tmp_path, batch_size=13, method="par", settings=""),
+        write_recipe(tmp_path, batch_size=13, method="meada-bnn"),
     ]
     said = finish(torchrun(PROGRAM, tmp_path / "two", *recipes, nproc_per_node=2))
     assert said.count("threads left") == 2 and "gloo" not in said  # which could abort at the exit

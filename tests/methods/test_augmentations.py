@@ -3,8 +3,10 @@
 import math
 from importlib import import_module  # the package has functions by these names
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image, ImageEnhance, ImageOps
 from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.testing import assert_close
@@ -144,6 +146,52 @@ def test_the_policy_has_25_pairs_of_known_operations():
             assert name in OPERATIONS and 0 <= probability <= 1 and 0 <= magnitude <= 9
 
 
+# Table 7 of Cubuk et al. (2019) as its authors' code lists it: operation, probability, magnitude.
+# Operations without a strength have a magnitude there too, which does nothing.
+PUBLISHED = """
+invert .1 7 contrast .2 6 | rotate .7 2 translate_x .3 9 | sharpness .8 1 sharpness .9 3
+shear_y .5 8 translate_y .7 9 | autocontrast .5 8 equalise .9 2 | shear_y .2 7 posterise .3 7
+colour .4 3 brightness .6 7 | sharpness .3 9 brightness .7 9 | equalise .6 5 equalise .5 1
+contrast .6 7 sharpness .6 5 | colour .7 7 translate_x .5 8 | equalise .3 7 autocontrast .4 8
+translate_y .4 3 sharpness .2 6 | brightness .9 6 colour .2 8 | solarise .5 2 invert .0 3
+equalise .2 0 autocontrast .6 0 | equalise .2 8 equalise .6 4 | colour .9 9 equalise .6 6
+autocontrast .8 4 solarise .2 8 | brightness .1 3 colour .7 0 | solarise .4 5 autocontrast .9 3
+translate_y .9 9 translate_y .7 9 | autocontrast .9 2 solarise .8 3 | equalise .8 8 invert .1 3
+translate_y .7 9 autocontrast .9 1
+"""
+
+
+def test_the_policy_is_the_published_one():
+    words = PUBLISHED.replace("|", " ").split()
+    steps = [(name, float(p), int(m)) for name, p, m in zip(*[iter(words)] * 3, strict=True)]
+    without = {"invert", "equalise", "autocontrast"}
+    given = [(name, p, 0 if name in without else m) for name, p, m in steps]
+    assert [step for pair in CIFAR10 for step in pair] == given and len(given) == 50
+
+
+@pytest.mark.parametrize("magnitude", [3, 9])
+def test_one_operation_of_a_policy_against_pillow(monkeypatch, magnitude):
+    levels = torch.randint(256, (30, 3, 16, 16), dtype=torch.uint8)
+    pictures = [Image.fromarray(one.permute(1, 2, 0).numpy()) for one in levels]
+    strength = magnitude / 9
+
+    def made(name):
+        policy = (((name, 1.0, magnitude), ("invert", 0.0, 0)),)
+        monkeypatch.setattr(import_module("meada.methods.autoaugment"), "CIFAR10", policy)
+        return (255 * varied(levels / 255, torch.Generator().manual_seed(0))).round().to(torch.uint8)
+
+    for one, picture in zip(made("solarise"), pictures, strict=True):
+        expected = ImageOps.solarize(picture, 255 - 255 * strength)
+        assert one.permute(1, 2, 0).numpy().tobytes() == expected.tobytes()
+    signs = []
+    for one, picture in zip(made("brightness"), pictures, strict=True):
+        either = [np.asarray(ImageEnhance.Brightness(picture).enhance(1 + s * 0.9 * strength), int) for s in (-1, 1)]
+        gaps = [abs(one.permute(1, 2, 0).numpy() - expected).max() for expected in either]
+        assert min(gaps) <= 1  # truncated in float32 there
+        signs.append(gaps.index(min(gaps)))
+    assert 5 < sum(signs) < 25  # either way
+
+
 def test_each_image_gets_its_own_operation():
     v = torch.randint(256, (6, 3, 8, 8)).double()
     wide = lambda k: k.view(-1, 1, 1, 1)
@@ -227,7 +275,81 @@ def test_advtrain_leaves_batch_statistics_to_the_training_pass():
     assert int(net[0].num_batches_tracked) == 1 and net.training
 
 
+def test_advtrain_trains_on_the_moved_images_alone(monkeypatch):
+    net, batch = Seen(), some()
+    advtrain(radius=8.0, steps=2).loss(net, batch, at(1))
+    moved = (net.x[-1] - batch.x).abs().flatten(1).amax(1)
+    assert (moved > 0).all() and (moved <= 8 / 255 + 1e-12).all()
+    elsewhere = torch.rand(batch.x.shape)
+    monkeypatch.setattr(import_module("meada.methods.advtrain"), "approach", lambda *_: elsewhere)
+    loss = advtrain().loss(net, batch, at(1))
+    assert_close(loss, cross_entropy(Seen()(elsewhere), batch.y))
+
+
+@pytest.mark.parametrize(
+    ("method", "change"),
+    [
+        (cutout(side=0.5), lambda x, generator: hide(x, generator, 0.5)),
+        (autoaugment(), varied),
+        (autoaugment(cutout=0.5), lambda x, generator: hide(varied(x, generator), generator, 0.5)),
+    ],
+)
+def test_the_loss_is_that_of_the_changed_images(method, change):
+    net, batch = Seen(), some(20)
+    loss = method.loss(net, batch, at(2))
+    changed = change(batch.x, at(2).generator)
+    assert (changed != batch.x).flatten(1).any(1).double().mean() > 0.5
+    assert_close(net.x[-1], changed, rtol=0, atol=0)
+    assert_close(loss, cross_entropy(Seen()(changed), batch.y))
+
+
 # --- augmix
+
+
+def test_the_loss_of_augmix_by_hand():
+    net, batch = Seen(), some()
+    loss = augmix(consistency=12.0).loss(net, batch, at(5))
+    assert len(net.x) == 1
+    logits = [Seen()(view) for view in net.x[0].chunk(3)]
+    assert torch.equal(net.x[0][:6], batch.x)
+    p = torch.stack([one.softmax(-1) for one in logits])
+    kl = (p * (p.log() - p.mean(0).log())).sum(-1)  # view by image
+    assert (kl.mean(1) > 0).all()  # each of the three counts
+    assert_close(loss, cross_entropy(logits[0], batch.y) + 12 * kl.sum(0).mean() / 3)
+
+
+def test_every_image_is_mixed_by_a_share_of_its_own(monkeypatch):
+    white = tuple(lambda v, level, sign: torch.full_like(v, 255) for _ in CHAIN)
+    monkeypatch.setattr(import_module("meada.methods.augmix"), "OPERATIONS", white)
+    y = mixed(torch.zeros(400, 1, 2, 2), torch.Generator().manual_seed(0), width=1, depth=1, severity=3.0)
+    m = y.flatten(1)
+    assert_close(m.amin(1), m.amax(1))  # black to white by m
+    assert m[:, 0].unique().numel() == 400
+    assert m.mean() == pytest.approx(0.5, abs=0.05) and m.std() == pytest.approx(12**-0.5, abs=0.02)  # uniform
+
+
+def test_every_image_has_shares_of_chains_of_its_own(monkeypatch):
+    lights = iter((0.0, 255.0))  # the first chain is black, the second white
+    module = import_module("meada.methods.augmix")
+    monkeypatch.setattr(module, "_chain", lambda v, *_: torch.full_like(v, next(lights)))
+    x = torch.full((400, 1, 2, 2), 0.5)
+    y = mixed(x, torch.Generator().manual_seed(0), width=2, depth=1, severity=3.0)
+    again = torch.Generator().manual_seed(0)
+    torch.rand(2 * 400, generator=again, dtype=torch.float64)
+    m = torch.rand(400, generator=again, dtype=torch.float64)
+    w = (y[:, 0, 0, 0] - (1 - m) * 0.5) / m  # of the white chain
+    assert w.min() > 0 and w.max() < 1 and w.unique().numel() == 400
+    assert w.mean() == pytest.approx(0.5, abs=0.05)  # Dirichlet(1, 1) is uniform
+    assert w.std() == pytest.approx(12**-0.5, abs=0.02)
+
+
+def test_strengths_in_a_chain_are_uniform_up_to_the_severity(monkeypatch):
+    module = import_module("meada.methods.augmix")
+    show = tuple(lambda v, level, sign: level.view(-1, 1, 1, 1).expand_as(v) for _ in CHAIN)
+    monkeypatch.setattr(module, "OPERATIONS", show)
+    v = module._chain(torch.zeros(500, 1, 1, 1), torch.Generator().manual_seed(0), 1, 3.0).flatten()
+    assert v.unique().numel() == 500 and v.min() >= 0.1 and v.max() <= 3
+    assert v.mean() == pytest.approx(1.55, abs=0.1) and v.std() == pytest.approx(2.9 / 12**0.5, abs=0.05)
 
 
 def test_divergence_is_the_mean_of_three_kls():

@@ -1,6 +1,7 @@
 """What every method owes the trainer, whatever it is; newcomers join by being in METHODS."""
 
 from copy import deepcopy
+from typing import get_args
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from meada.methods import METHODS
 from meada.methods.method import Context
 from meada.methods.parts.descent import Descent
 from meada.pool import Pool
+from meada.types import Family
 
 
 @pytest.fixture(params=METHODS)
@@ -67,3 +69,18 @@ def test_the_same_seed_is_the_same_training(method, net, pool):
         train(training, mine, method, PLAN, SGD)
         ends.append((twin.state_dict(), training.parts.modules.state_dict()))
     assert_close(ends[0], ends[1], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_says_what_reports_need(name):
+    method = METHODS[name]()
+    assert method.title and method.title == method.title.strip() and len(method.title) < 20
+    assert method.about.endswith(".") and method.about[0].isupper() and method.about.count(". ") == 0
+    assert method.families <= set(get_args(Family))
+    assert min(method.passes) >= 1
+
+
+def test_no_two_methods_share_a_title():
+    titles = [make().title for make in METHODS.values()]
+    assert len(set(titles)) == len(titles)
+    assert {METHODS[name]().title for name in ("erm", "ada", "meada", "augmix")} == {"ERM", "ADA", "ME-ADA", "AugMix"}
