@@ -39,6 +39,7 @@ from meada.theory.nondeterministic import (
     distance_to_deterministic,
     sharp_conditional_entropy_bound,
 )
+from meada.theory.tilting import expected_finite_value, penalised_score, tilted_law, tilted_value
 
 __all__ = [
     "Proposition1",
@@ -55,10 +56,12 @@ __all__ = [
     "entropy_continuity",
     "entropy_deviation_bound",
     "entropy_gap",
+    "expected_finite_value",
     "graph_law",
     "mean_entropy_deviation_bound",
     "mean_prediction_entropy",
     "mutual_information",
+    "penalised_score",
     "plug_in_entropy",
     "primal_value",
     "proposition_1",
@@ -71,5 +74,7 @@ __all__ = [
     "surrogate_gradient",
     "surrogate_losses",
     "term_change_bound",
+    "tilted_law",
+    "tilted_value",
     "transport_distance",
 ]
