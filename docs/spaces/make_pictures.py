@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/spaces: eight draws of each space at three strengths (python docs/spaces/make_pictures.py)."""
+"""Draw eight draws of each space at three strengths (python docs/spaces/make_pictures.py)."""
 
 from pathlib import Path
 
