@@ -3,6 +3,7 @@
 import pytest
 
 from meada.errors import MeadaError
+from meada.runs.parts import make
 from meada.runs.recipe import from_toml, load_recipe, recipe_names, resolve, to_toml
 
 
@@ -96,3 +97,10 @@ def test_another_method_starts_from_its_own_settings(tmp_path):
 def test_a_table_that_is_missing_is_named():
     with pytest.raises(MeadaError, match="key 'data.name' is missing"):
         resolve({"name": "x"})
+
+
+def test_pretrained_weights_of_a_built_in_network_need_no_leave():
+    recipe = load_recipe("pacs-photo/tilted")
+    assert recipe.network == {"name": "efficientnet_lite0", "pretrained": True} and recipe.freeze_batch_norm
+    net = make("network", recipe.network, num_classes=7)
+    assert next(m for m in reversed(list(net.modules())) if hasattr(m, "out_features")).out_features == 7

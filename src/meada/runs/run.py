@@ -86,8 +86,6 @@ def build_network(recipe: Recipe, classes: int, *, file: bool = True) -> nn.Modu
 def _fresh(recipe: Recipe, classes: int, *, file: bool) -> tuple[nn.Module, dict[str, Any]]:
     """The network, and what of it the file of weights gave: nothing, where none is named."""
     table = dict(recipe.network)
-    if not file and "pretrained" in table:
-        table["pretrained"] = False  # the weights come from elsewhere: nothing is downloaded
     name, partial = table.pop("weights", ""), bool(table.pop("partial", False))
     if not file:  # a run's own weights follow: a package of pretrained ones need not be installed
         table.pop("pretrained", None)
