@@ -6,7 +6,7 @@ for what a step draws once; ``sample_streams`` and ``view_streams`` give each sa
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import blake2b, sha256
 from typing import Any
 
@@ -58,8 +58,7 @@ class Streams:
         return self._forked(position * GOLDEN, position * SECOND)
 
     def _forked(self, a: Any, b: Any) -> "Streams":
-        start, twist = np.broadcast_to(a, self.start.shape), np.broadcast_to(b, self.twist.shape)
-        return Streams(_mix(self.start + start, self.twist), _mix(self.twist + twist, self.start ^ start))
+        return Streams(_mix(self.start + a, self.twist), _mix(self.twist + b, self.start ^ a))
 
     def words(self, count: int, lane: int = 0) -> UInt64[np.ndarray, "N count"]:
         """``count`` words of 64 bits for each image."""
@@ -109,6 +108,7 @@ def sample_streams(seed: int, name: str, severity: int, index: Any) -> Streams:
     return Streams(_mix(start + position * GOLDEN, twist), _mix(twist + position * SECOND, start))
 
 
+@lru_cache(4096)
 def _digest(text: str) -> Any:
     return np.frombuffer(blake2b(text.encode(), digest_size=16).digest(), dtype="<u8").astype(np.uint64)
 

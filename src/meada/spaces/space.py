@@ -32,21 +32,23 @@ class Random:
 
     own: Streams  # keyed by seed, step, candidate and sample
     common: Streams  # keyed by seed, step and candidate alone
+    path: tuple[str, ...] = ()  # names by which ``own`` was reached, still to be applied to ``common``
 
     def __len__(self) -> int:
         return len(self.own)
 
     def __getitem__(self, rows: Any) -> "Random":
         rows = rows.numpy() if isinstance(rows, Tensor) else rows
-        return Random(self.own[rows], self.common[rows])
+        return Random(self.own[rows], self.common[rows], self.path)
 
     def named(self, name: str) -> "Random":
         """Independent numbers, for a space inside a space."""
-        return Random(self.own.named(name), self.common.named(name))
+        return Random(self.own.named(name), self.common, (*self.path, name))
 
     def bank(self, name: str, size: int) -> "Random":
         """Numbers that come from a bank of ``size`` sets per step and candidate; each sample uses one set."""
-        chosen = self.common.named(name).numbered(self.own.named(name).integers(size))
+        common = self.common.named("/".join((*self.path, name)))
+        chosen = common.numbered(self.own.named(name).integers(size))
         return Random(chosen, chosen)
 
     def uniform(self, name: str, *shape: int, low: float = 0.0, high: float = 1.0) -> Tensor:

@@ -1,0 +1,81 @@
+"""Cost of making a view in each space, next to a forward pass of LeNet at 32x32 and of EfficientNet-Lite0 at 128x128.
+
+    OMP_NUM_THREADS=1 python -m benchmarks.spaces --out benchmarks/spaces.json
+
+Views and forward passes of 32 images are timed in turn in one process, by the processor's clock.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.measure import Side, Spread, interleave, speedup, work
+from meada.files import write_json
+from meada.machine.environment import environment
+from meada.networks import NETWORKS
+from meada.spaces import SPACES, Space, view_random
+
+BATCH = 32
+CASES = {"lenet": (32, 10), "efficientnet_lite0": (128, 10)}  # side and classes
+PRIORS = [name for name in SPACES if name != "pixels"]
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--rounds", type=int, default=15)
+    options.add_argument("--out", type=Path)
+    chosen = options.parse_args()
+    record = {
+        "command": f"python -m benchmarks.spaces --rounds {chosen.rounds}",
+        "environment": environment(),
+        "batch": BATCH,
+        "networks": {name: measured(name, chosen.rounds) for name in CASES},
+    }
+    print(json.dumps(record, indent=2))
+    if chosen.out:
+        write_json(chosen.out, record)
+
+
+def measured(network: str, rounds: int) -> dict[str, Any]:
+    """Seconds of a forward pass and of a batch of views, and the views' share of the forward pass."""
+    side, classes = CASES[network]
+    x = torch.rand(BATCH, 3, side, side)
+    sides = {"forward": forward(network, classes, x)} | {name: views(SPACES[name](), x) for name in PRIORS}
+    interleave(sides, 2)
+    taken = interleave(sides, rounds, clock=time.process_time)
+    return {
+        "side": side,
+        "forward_seconds": vars(Spread.of(taken["forward"])),
+        "share_of_forward": {name: vars(speedup(taken[name], taken["forward"])) for name in PRIORS},
+    }
+
+
+def forward(network: str, classes: int, x: torch.Tensor) -> Side:
+    net = NETWORKS[network](num_classes=classes).eval().to(memory_format=torch.channels_last)
+    laid_out = x.contiguous(memory_format=torch.channels_last)
+
+    def run() -> None:
+        with torch.inference_mode():
+            net(laid_out)
+
+    return work(run)
+
+
+def views(space: Space, x: torch.Tensor) -> Side:
+    """Each call at another step, so that cheap and dear draws are averaged."""
+    steps = iter(range(1_000_000))
+
+    def run() -> None:
+        step = next(steps)
+        space.view(x, view_random(0, step, 0, np.arange(len(x))), step)
+
+    return work(run)
+
+
+if __name__ == "__main__":
+    main()
