@@ -56,7 +56,8 @@ def measured(network: str, rounds: int) -> dict[str, Any]:
 
 
 def forward(network: str, classes: int, x: torch.Tensor) -> Side:
-    net = NETWORKS[network](num_classes=classes).eval().to(memory_format=torch.channels_last)
+    net = NETWORKS[network](num_classes=classes).eval()
+    net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     laid_out = x.contiguous(memory_format=torch.channels_last)
 
     def run() -> None:
