@@ -1,1 +1,1 @@
-"""How fast: the published loop, what a recipe runs, and what the machine can do, side by side."""
+"""Speed benchmarks: the published training loop, this package and the machine's peak, compared in one run."""

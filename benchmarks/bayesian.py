@@ -1,4 +1,4 @@
-"""The Bayesian LeNet beside the plain one: what it costs, and what its number of draws does.
+"""Cost of the Bayesian LeNet relative to the plain one, and the effect of its number of weight samples.
 
     python -m benchmarks.bayesian --out benchmarks/bayesian.json
 

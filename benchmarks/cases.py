@@ -1,7 +1,7 @@
-"""The cases that have one network each, on all their sides in turn."""
+"""Benchmark cases that use one network each; all sides are timed in turn."""
 
 from benchmarks import peak
-from benchmarks.alike import agreement
+from benchmarks.agreement import agreement
 from benchmarks.measure import Result, Spread, Tell, interleave, scaled, speedup, work
 from benchmarks.phases import (
     meada_ascent,

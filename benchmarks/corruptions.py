@@ -1,4 +1,4 @@
-"""Seconds for fifteen corruptions at five severities: batched, and one image at a time.
+"""Time fifteen corruptions at five severities: batched, and one image at a time.
 
     python -m benchmarks.corruptions --images 1000 --json corruptions.json
 

@@ -1,4 +1,4 @@
-"""How many pixel values of the corruptions without chance equal the published definitions'.
+"""Share of pixel values of the deterministic corruptions that equal the published definitions.
 
     pip install opencv-python-headless==5.0.0.93 scikit-image==0.26.0
     MEADA_DATA=DATA python -m benchmarks.corruptions_closeness --json FILE

@@ -1,4 +1,4 @@
-"""From images in memory to an augmented batch: one picture after another, or a batch at once."""
+"""Time the data path from images in memory to an augmented batch: image by image, and batched."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.measure import Result, Tell, Work, interleave, scaled, speedup
-from benchmarks.pictures import Pictures, loader
+from benchmarks.pillow_images import Pictures, loader
 from benchmarks.subjects import Subject
 from meada.images.augment import flip_and_crop
 from meada.networks.normalise import CIFAR_MEAN, CIFAR_STD, Normalise

@@ -1,4 +1,4 @@
-"""Floors: ratios that must not be lost again. Times are not compared: they are the machine's."""
+"""Lowest accepted speed ratios for ``--check``. Absolute times are not compared: they depend on the machine."""
 
 import tomllib
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ def load_floors(path: Path = SHIPPED) -> Floors:
         raise MeadaError(f"{path} is not TOML: {error}") from None
     for case, floors in table.items():
         if not isinstance(floors, dict) or not all(isinstance(v, int | float) for v in floors.values()):
-            raise MeadaError(f"{path}: '{case}' is no table of numbers, as in published = 2.5")
+            raise MeadaError(f"{path}: '{case}' must be a table of numbers, as in published = 2.5")
     return {case: {k: float(v) for k, v in floors.items()} for case, floors in table.items()}
 
 

@@ -1,4 +1,4 @@
-"""Times taken in turn, A, B, C, A, B, C: a machine that slows down slows every side down."""
+"""Take times in turn (A, B, C, A, B, C, ...), so that a machine that slows down slows every side."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence

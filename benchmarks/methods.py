@@ -1,4 +1,4 @@
-"""What a step of each method of Table 2 costs beside one of AGG, ERM on the sources pooled.
+"""Cost of a training step of each method of Table 2, relative to AGG (ERM on the pooled sources).
 
     OMP_NUM_THREADS=1 python -m benchmarks.methods --out benchmarks/methods.json
 

@@ -1,4 +1,4 @@
-"""The machine's own limit: a network's convolutions and matrix products in a bare loop, no more.
+"""Peak rate of the machine: a network's convolutions and matrix products alone, in a plain loop.
 
 Forward and input gradient, which is all that the ascent needs of them; no activation, no batch
 norm, no pooling, no loss, no update, and no product waits for another's result.
@@ -97,7 +97,7 @@ def _convolution(layer: nn.Conv2d, x: Tensor, back: Tensor, layout: torch.memory
 
 @contextmanager
 def _hooked(net: nn.Module, note: Callable[..., None]) -> Iterator[None]:
-    """``note`` is told of every convolution and linear layer that a forward pass reaches."""
+    """``note`` is called with every convolution and linear layer that a forward pass reaches."""
     layers = [m for m in net.modules() if isinstance(m, nn.Conv2d | nn.Linear)]
     hooks = [layer.register_forward_hook(note) for layer in layers]
     try:

@@ -1,4 +1,4 @@
-"""The fifteen corruptions as they are usually written: one 8-bit image (H, W, 3) at a time.
+"""Reference versions of the fifteen corruptions: one 8-bit image (H, W, 3) at a time.
 
 NumPy, SciPy, Pillow and Matplotlib's colour conversion; what to compare the batched ones with.
 """

@@ -1,4 +1,4 @@
-"""The two phases of Algorithm 1 and the scoring, on both sides: what the cases put a clock on."""
+"""The timed pieces: both phases of Algorithm 1 and scoring, for the published loop and for meada."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ import torch
 
 from benchmarks import published
 from benchmarks.measure import Side, Work, work
-from benchmarks.pictures import Pictures
+from benchmarks.pillow_images import Pictures
 from benchmarks.subjects import Subject
 from meada.algorithm import begin
 from meada.evaluation import evaluate

@@ -1,4 +1,4 @@
-"""Both phases on one process and on two, with one thread each: WideResNet-40-2, batches of 128.
+"""Time both phases on one process and on two, one thread each: WideResNet-40-2, batches of 128.
 
     python -m benchmarks.processes --out benchmarks/processes.json --markdown
 

@@ -1,4 +1,4 @@
-"""The networks as the published code has them: contiguous NCHW, ReLU in place and before pooling.
+"""The published networks: contiguous NCHW, ReLU in place and before pooling.
 
 The weights are copies of the package's own, so that both sides compute the same function.
 """
@@ -15,7 +15,7 @@ from meada.types import Embedding, Logits
 
 
 class Network:
-    """Normalised images in, logits and embedding out; normalisation is no layer of it.
+    """Normalised images in, logits and embedding out; normalisation is not one of its layers.
 
     ``embedding`` names the layer whose output is z; without a name z is the last layer's input.
     """

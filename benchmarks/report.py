@@ -1,4 +1,4 @@
-"""A record of the suite as tables: on the terminal and, between two markers, in a README."""
+"""Show a benchmark record as tables: on the terminal and, between two markers, in a README."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -39,7 +39,7 @@ def rows(record: Mapping[str, Any]) -> list[Cells]:
 
 
 def block_rows(record: Mapping[str, Any]) -> tuple[Cells, list[Cells]]:
-    """Milliseconds an image by block size of the ascent: head and a line for each network."""
+    """Milliseconds per image by block size of the ascent: head and a line for each network."""
     swept = {n: c for n, c in record["cases"].items() if n.startswith("blocks-")}
     sizes = sorted({int(size) for case in swept.values() for size in case["sides"]})
     lines = [
@@ -89,7 +89,7 @@ def update(path: Path, text: str) -> None:
     """Put ``text`` between the markers of a file that has them."""
     content = path.read_text(encoding="utf-8")
     if content.count(BEGIN) != 1 or content.count(END) != 1:
-        raise MeadaError(f"{path}: '{BEGIN}' and '{END}' are needed, once each")
+        raise MeadaError(f"{path} must hold '{BEGIN}' and '{END}' once each")
     before, after = content.split(BEGIN)[0], content.split(END)[1]
     write_text(path, f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
 

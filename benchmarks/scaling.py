@@ -1,4 +1,4 @@
-"""What a run costs before it is started: images, bytes and hours from the rates of a record.
+"""Estimate images, bytes and hours of a run from the rates of a benchmark record.
 
 python -m benchmarks.scaling benchmarks/results.json docs/scaling.md
 """
@@ -22,7 +22,7 @@ HEAD = [
 
 @dataclass(frozen=True)
 class Experiment:
-    """n images of so many pixels, and the network of the record whose rates they are given."""
+    """n images of a given size, and the network of the record whose rates they are given."""
 
     n: int
     pixels: int  # height and width; three channels

@@ -1,4 +1,4 @@
-"""What is measured: three networks, each from the recipe of its experiment."""
+"""The measured networks: three, each built from the recipe of its experiment."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -88,7 +88,7 @@ def with_method(subject: Subject, **changes: Any) -> Subject:
 
 
 def at_size(subject: Subject, n: int) -> Subject:
-    """The same step of each sample where only ``n`` images are at hand, fewer than a batch.
+    """The same step of each sample where only ``n`` images are available, fewer than a batch.
 
     >>> few = at_size(SUBJECTS["wideresnet"](), 32)
     >>> few.ascent.lr_max / few.ascent.batch == 20 / 128, few.block, few.batch

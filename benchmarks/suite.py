@@ -1,4 +1,4 @@
-"""The suite: every case by its name, with its full size and a quick one."""
+"""The benchmark suite: every case by name, with a full and a quick size."""
 
 import json
 import time
@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from benchmarks.cases import blocks, evaluation, gemm, maximise, minimise
 from benchmarks.data_path import data_path
+from benchmarks.digits_run import digits_run
 from benchmarks.measure import Result
 from benchmarks.subjects import SUBJECTS
-from benchmarks.whole import whole_run
 from meada.errors import MeadaError, nearest
 from meada.machine.environment import environment
 
@@ -68,7 +68,7 @@ CASES: dict[str, Case] = {
         {"n": 1280, "batch": 128, "rounds": 3}, "wideresnet",
     ),
     "run": Case(
-        whole_run, {"n": 256, "steps": 20, "scored": 2048, "rounds": 3},
+        digits_run, {"n": 256, "steps": 20, "scored": 2048, "rounds": 3},
         {"n": 64, "steps": 2, "scored": 512, "rounds": 1}, "lenet",
     ),
     "blocks-lenet": Case(
@@ -128,7 +128,7 @@ def joined(record: dict[str, Any], path: Path | None) -> dict[str, Any]:
         return record
     old = json.loads(path.read_text(encoding="utf-8"))
     if any(old.get(key) != record[key] for key in ("environment", "quick")):
-        raise MeadaError(f"{path} was measured on another machine or at other sizes: move it away")
+        raise MeadaError(f"{path} must be of the same machine and sizes: move it away")
     cases = old["cases"] | record["cases"]
     return record | {
         "seconds": round(old["seconds"] + record["seconds"], 1),

@@ -1,4 +1,4 @@
-"""h(theta; x): how unsure the model is of its own prediction."""
+"""Entropy of predictions, h(theta; x): how unsure the model is."""
 
 from collections.abc import Callable
 from math import log

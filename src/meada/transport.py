@@ -1,4 +1,4 @@
-"""c_theta: what it costs to move a sample, measured where the model sees meaning."""
+"""Transport cost c_theta: the squared distance between embeddings of an image and of its perturbed copy."""
 
 from meada.types import Embedding, PerSample
 

@@ -1,4 +1,4 @@
-"""Units: from the published code's batch means in normalised space to one value a sample in pixels.
+"""Convert the published code's settings (batch means, normalised space) to values per sample in pixels.
 
 The published code averages its losses over a batch of B, its cost over the D coordinates of z, and
 climbs (x - mean) / sigma. A step of lr_max there is, in pixels and per sample,
@@ -44,7 +44,7 @@ def per_sample(
     if units == "sample":
         return step_size, gamma
     if units not in ("official", "pixels"):
-        raise MeadaError(f"units is '{units}': 'sample', 'official' or 'pixels' is needed")
+        raise MeadaError(f"units must be 'sample', 'official' or 'pixels', got '{units}'")
     with frozen(net):
         width = embedding_width(net, x[:1], embedding)
     if units == "pixels":
@@ -56,5 +56,5 @@ def sigma(net: nn.Module) -> Tensor:
     """Standard deviation of the network's normalisation layer, a channel; 1 where it has none."""
     layers = [module for module in net.modules() if isinstance(module, Normalise)]
     if len(layers) > 1:
-        raise MeadaError(f"the network has {len(layers)} normalisation layers: official units need one at most")
+        raise MeadaError(f"official units need a network with at most one normalisation layer, got {len(layers)}")
     return layers[0].std.flatten() if layers else torch.ones(1)

@@ -6,11 +6,11 @@ from io import StringIO
 import numpy as np
 import pytest
 import torch
-from benchmarks import alike as alike_module
+from benchmarks import agreement as agreement_module
 from benchmarks import published
-from benchmarks.alike import agreement, alike, climbed_by_meada, climbed_by_published
+from benchmarks.agreement import agreement, alike, climbed_by_meada, climbed_by_published
 from benchmarks.phases import held
-from benchmarks.pictures import Pictures, keep, loader
+from benchmarks.pillow_images import Pictures, keep, loader
 from torch.nn.functional import cross_entropy
 
 from meada.evaluation import evaluate
@@ -50,7 +50,7 @@ def test_float64_is_compared_in_float64_and_left_again(subject, single, monkeypa
         seen.append((next(subject.net.parameters()).dtype, n))
         return climbed_by_meada(subject, n)
 
-    monkeypatch.setattr(alike_module, "climbed_by_meada", spy)
+    monkeypatch.setattr(agreement_module, "climbed_by_meada", spy)
     agreement(subject, 4, 2)
     assert seen == [(torch.float32, 4), (torch.float64, 2)]
     assert torch.get_default_dtype() is torch.float32

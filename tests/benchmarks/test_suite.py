@@ -82,7 +82,7 @@ def test_a_floor_for_nothing_is_refused(tmp_path):
         fallen(record_of(published=1.0), {"data": {"speed": 1.0}})
     bad = tmp_path / "floors.toml"
     bad.write_text("data = 3")
-    with pytest.raises(MeadaError, match="'data' is no table of numbers"):
+    with pytest.raises(MeadaError, match="'data' must be a table of numbers"):
         load_floors(bad)
     bad.write_text("data = ")
     with pytest.raises(MeadaError, match="not TOML"):

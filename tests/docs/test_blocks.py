@@ -2,7 +2,7 @@
 
 Python blocks are executed, page by page. Every ``meada`` command, in a block or in running text, is parsed by
 the program itself: a verb or an option that does not exist turns a test red. Blocks after ``<!-- test: run -->``
-are executed whole, in a folder with a few pictures.
+are executed whole, in a folder with a few pictures. Blocks of ``>>>`` are doctests, run by ``tests/theory``.
 """
 
 import re
@@ -39,7 +39,7 @@ def name_of(page):
 
 def blocks(page, *kinds):
     found = BLOCK.finditer(page.read_text(encoding="utf-8"))
-    return [(m["body"], m["mark"] or "") for m in found if m["kind"].strip() in kinds]
+    return [(m["body"], m["mark"] or "") for m in found if m["kind"].strip() in kinds and ">>>" not in m["body"]]
 
 
 def lines_of(body):
@@ -84,7 +84,7 @@ def test_the_program_understands_the_command(page, call):
         assert words[0] in get_command(app).commands
     else:
         parse(words)
-    if words[0] in ("train", "sweep") and words[1].islower() and not words[1].endswith(".toml"):
+    if len(words) > 1 and words[0] in ("train", "sweep") and words[1].islower() and not words[1].endswith(".toml"):
         assert words[1] in recipe_names()
 
 

@@ -14,7 +14,7 @@ from torch.testing import assert_close
 from meada.errors import MeadaError
 from meada.images.augment import flip_and_crop
 from meada.images.policies import CIFAR10
-from meada.images.random_ops import beta, each_its_own
+from meada.images.random_ops import apply_each, beta
 from meada.methods import METHODS
 from meada.methods.advtrain import advtrain, approach
 from meada.methods.augmix import OPERATIONS as CHAIN
@@ -197,7 +197,7 @@ def test_each_image_gets_its_own_operation():
     wide = lambda k: k.view(-1, 1, 1, 1)
     ops = [lambda v, k: v + wide(k), lambda v, k: v * wide(k)]
     k = torch.arange(6.0)
-    out = each_its_own(v, torch.tensor([0, 1, -1, 1, 0, -1]), ops, k)
+    out = apply_each(v, torch.tensor([0, 1, -1, 1, 0, -1]), ops, k)
     expected = [v[0] + 0, v[1] * 1, v[2], v[3] * 3, v[4] + 4, v[5]]
     assert torch.equal(out, torch.stack(expected))
 

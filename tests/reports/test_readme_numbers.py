@@ -64,6 +64,27 @@ def test_the_quickstart():
         assert f"{title} {listed}" in README
 
 
+@pytest.mark.parametrize(
+    ("plain", "hardened", "label", "n"),
+    [
+        ("digits/digits-erm-seed*", "digits/digits-meada-seed*", "ME-ADA", 3),
+        ("quickstart/quickstart-erm-seed?", "quickstart/quickstart-meada-seed?", "ME-ADA", 5),
+        ("cifar10c-small/*-erm-seed*", "cifar10c-small/*-augmix-seed*", "AugMix", 1),
+        ("cifar10c-small/*-erm-seed*", "cifar10c-small/*-meada-seed*", "ME-ADA", 1),
+    ],
+)
+def test_the_first_table(plain, hardened, label, n):
+    kept = [[r for r in records(name) if "digits/" not in name or as_shipped(r)] for name in (plain, hardened)]
+    assert [len(runs) for runs in kept] == [n, n]
+    means = [f"{mean(over_targets(r, 'last') for r in runs):.1f}" for runs in kept]
+    assert f"| {means[0]} | {means[1]} ({label}) | {n} |" in (ROOT / "README.md").read_text()
+
+
+def test_readme_is_short():
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= 120 and max(map(len, lines)) <= 140
+
+
 def test_pacs():
     for record in records("pacs/pacs-*-sketch-small-seed0"):
         title = {"epi-fcr": "Epi-FCR", "meada": "ME-ADA", "metareg": "MetaReg", "fusion": "Fusion"}

@@ -1,4 +1,4 @@
-"""``meada corrupt``: corrupted copies of a data set, to measure robustness on."""
+"""``meada corrupt``: write corrupted copies of a data set to measure robustness on."""
 
 import json
 import os
@@ -16,25 +16,27 @@ def corrupt(
             "or a data set whose test split is corrupted: cifar10, cifar100."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="The folder to write to; a second call goes on.")],
+    out: Annotated[Path, typer.Option(help="Folder to write to; the same command continues an interrupted one.")],
     corruptions: Annotated[
         str,
-        typer.Option(help="Names with commas; 'benchmark' for the fifteen, 'all' for nineteen."),
+        typer.Option(help="Names, separated by commas; 'benchmark' (15), 'validation' (4) or 'all' (19)."),
     ] = "benchmark",
-    severity: Annotated[str, typer.Option(help="Severities with commas.")] = "1,2,3,4,5",
+    severity: Annotated[str, typer.Option(help="Severities from 1 to 5, separated by commas.")] = "1,2,3,4,5",
     seed: Annotated[int, typer.Option(help="Seed of the random corruptions.")] = 0,
     labels: Annotated[
         Path | None,
-        typer.Option(help="Labels of a .npy file of images. [default: labels.npy beside it]"),
+        typer.Option(help="Labels of a .npy file of images. [default: labels.npy next to it]"),
     ] = None,
     constants: Annotated[
         str | None,
-        typer.Option(help="Strengths: cifar (32x32) or imagenet. [default: nearer in size]"),
+        typer.Option(help="Strengths: cifar (for 32x32) or imagenet (for 224x224). [default: the nearer in size]"),
     ] = None,
-    size: Annotated[int | None, typer.Option(help="Cut pictures of a folder to squares of this side.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes. [default: one for each processor]")] = None,
+    size: Annotated[
+        int | None, typer.Option(help="Crop and resize pictures of a folder to squares of this side.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Number of processes. [default: one per core]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print corruptions.json.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
     """Write corrupted copies of a data set: fifteen corruptions at five severities.
 
@@ -77,4 +79,4 @@ def _severities(text: str) -> tuple[int, ...]:
     try:
         return tuple(sorted({int(part) for part in text.split(",")}))
     except ValueError:
-        raise MeadaError(f"--severity {text} is not a list of numbers such as 1,3,5") from None
+        raise MeadaError(f"--severity must be numbers separated by commas, such as 1,3,5, got {text}") from None

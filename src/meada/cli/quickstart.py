@@ -1,4 +1,4 @@
-"""``meada quickstart``: three methods, one source, five unseen domains, a few minutes."""
+"""``meada quickstart``: train three methods on one source and compare them on five unseen domains."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,14 +9,14 @@ METHODS = ("erm", "ada", "meada")
 
 
 def quickstart(
-    out: Annotated[Path, typer.Option(help="Where runs, pictures and report go.")] = Path("quickstart"),
+    out: Annotated[Path, typer.Option(help="Folder for runs, pictures and the report.")] = Path("quickstart"),
     seed: Annotated[int, typer.Option(help="Seed of all three runs.")] = 0,
     set_: Annotated[list[str] | None, typer.Option("--set", help="Change a key: --set plan.total_steps=500.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
     """Train ERM, ADA and ME-ADA on 1,000 digits and compare them on five unseen domains.
 
-    Started again it carries on, or shows what is there. Example: meada quickstart --seed 1
+    The same command continues an interrupted quickstart, or shows its results again. Example: meada quickstart --seed 1
     """
     from meada.cli.progress import progress
     from meada.reports.quickstart import show

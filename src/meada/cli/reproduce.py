@@ -1,4 +1,4 @@
-"""``meada reproduce``: the paper's tables and figures as sets of runs."""
+"""``meada reproduce``: run the paper's tables and figures as sets of runs."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -21,19 +21,21 @@ def reproduce(
             "figure2, pacs (Table 2), pacs-small, or sensitivity (a study of ME-ADA's settings)."
         ),
     ],
-    methods: Annotated[str, typer.Option(help="Methods, with commas; by default those of the paper.")] = "",
-    seeds: Annotated[int, typer.Option(help="Seeds 0, 1, ..., one less than this.")] = 10,
-    out: Annotated[Path | None, typer.Option(help="Folder of the runs: results/SET.")] = None,
-    jobs: Annotated[int, typer.Option(help="Runs at once; they share the cores out.")] = 1,
-    scale: Annotated[float, typer.Option(help="Keep this part of each recipe's data, steps and rounds.")] = 1.0,
+    methods: Annotated[str, typer.Option(help="Methods, separated by commas. [default: those of the paper]")] = "",
+    seeds: Annotated[int, typer.Option(help="Number of seeds; they are 0, 1, 2, ...")] = 10,
+    out: Annotated[Path | None, typer.Option(help="Folder of the runs. [default: results/SET]")] = None,
+    jobs: Annotated[int, typer.Option(help="Number of runs at once; they share the cores.")] = 1,
+    scale: Annotated[float, typer.Option(help="Fraction of each recipe's data, steps and rounds to keep.")] = 1.0,
     set_: Annotated[list[str] | None, typer.Option("--set", help="Change a key of every recipe.")] = None,
-    timings: Annotated[list[Path] | None, typer.Option(help="More folders of records, to know hours from.")] = None,
+    timings: Annotated[
+        list[Path] | None, typer.Option(help="Further run folders whose timings are used to estimate hours.")
+    ] = None,
     engine: Engine = "local",
     address: Address = "",
     cores: Cores = 1,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs, hours and bytes, and stop.")] = False,
 ) -> None:
-    """Run a table or a figure of the paper; started again it carries on where it was.
+    """Run a table or a figure of the paper; the same command continues an interrupted set.
 
     Example: meada reproduce digits --methods erm,meada --seeds 3 --jobs 2
     """
@@ -43,7 +45,7 @@ def reproduce(
     from meada.reproduce.sets import FOLDERS
 
     if jobs < 1:
-        raise MeadaError(f"--jobs {jobs}: at least one is needed")
+        raise MeadaError(f"--jobs must be 1 or more, got {jobs}")
     changes = [*(set_ or []), *([f"scale={scale}"] if scale != 1 else [])]
     items = items_of(what, [m for m in methods.split(",") if m], seeds, changes)
     folder = out or Path("results") / FOLDERS.get(what, what)
@@ -78,7 +80,7 @@ def _list(items: "Sequence[Item]", out: Path, timings: list[Path], jobs: int) ->
 
 
 def _tried(items: "Sequence[Item]", jobs: int) -> dict[str, float]:
-    """Hours that no record tells of, by a trial with the threads that each run would have."""
+    """Estimate hours of runs without a record by timing a few steps with the threads that each run would have."""
     if not items:
         return {}
     import torch
@@ -89,7 +91,7 @@ def _tried(items: "Sequence[Item]", jobs: int) -> dict[str, float]:
 
     torch.set_num_threads(threads_each(jobs))
     with progress("no records yet") as tell:
-        return tried_seconds(items, partial(tell, "trying a few steps of each kind"))
+        return tried_seconds(items, partial(tell, "timing a few steps of each kind"))
 
 
 def _report(outcome: "Outcome", count: int) -> None:
@@ -97,7 +99,7 @@ def _report(outcome: "Outcome", count: int) -> None:
 
     if outcome.elsewhere:
         names = ", ".join(outcome.elsewhere)
-        typer.echo(f"{len(outcome.elsewhere)} runs are in another process's hands: {names}")
+        typer.echo(f"{len(outcome.elsewhere)} runs are being trained by another process: {names}")
     if outcome.failed:
-        told = "; ".join(f"{name} ({why})" for name, why in outcome.failed.items())
-        raise MeadaError(f"{len(outcome.failed)} of {count} runs failed: {told}")
+        reasons = "; ".join(f"{name} ({why})" for name, why in outcome.failed.items())
+        raise MeadaError(f"{len(outcome.failed)} of {count} runs failed: {reasons}")

@@ -1,4 +1,4 @@
-"""``meada sweep``: one recipe over a grid of settings and seeds."""
+"""``meada sweep``: run one recipe over a grid of settings and seeds."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,8 +8,8 @@ import typer
 from meada.cli.options import Trust
 
 Engine = Annotated[str, typer.Option(help="local (this machine) or ray (a cluster).")]
-Address = Annotated[str, typer.Option(help="HOST:PORT of a Ray cluster; by default Ray starts one here.")]
-Cores = Annotated[int, typer.Option(help="Cores of each run, with --engine ray.")]
+Address = Annotated[str, typer.Option(help="HOST:PORT of a Ray cluster. [default: Ray starts one here]")]
+Cores = Annotated[int, typer.Option(help="Cores per run, with --engine ray.")]
 
 
 def sweep(
@@ -17,18 +17,18 @@ def sweep(
     out: Annotated[Path, typer.Option(help="Folder of the runs.")],
     grid: Annotated[
         list[str] | None,
-        typer.Option(help="Values of a key: beta=1,10,100; again for another key."),
+        typer.Option(help="Values of a key, such as beta=1,10,100. Repeat for further keys."),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Seeds 0, 1, ..., one less than this.")] = 1,
+    seeds: Annotated[int, typer.Option(help="Number of seeds; they are 0, 1, 2, ...")] = 1,
     engine: Engine = "local",
     address: Address = "",
-    jobs: Annotated[int, typer.Option(help="Runs at once on this machine.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Number of runs at once on this machine.")] = 1,
     cores: Cores = 1,
     set_: Annotated[list[str] | None, typer.Option("--set", help="Change a key of every run.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs and stop.")] = False,
     trust: Trust = None,
 ) -> None:
-    """Run a recipe for every choice of the grid's values; started again it carries on.
+    """Run a recipe for every combination of the grid's values; the same command continues an interrupted sweep.
 
     Example: meada sweep digits/meada --grid beta=1,10,100 --seeds 5 --out results/beta
     """

@@ -1,4 +1,4 @@
-"""The common corruptions of Hendrycks and Dietterich (2019), on batches: fifteen and four."""
+"""Batched image corruptions of Hendrycks and Dietterich (2019): fifteen for tests, four for validation."""
 
 from meada.corruptions.batch import CORRUPTIONS, SEVERITIES, VALIDATION, corrupt
 from meada.corruptions.constants import CIFAR, IMAGENET, table_for

@@ -1,4 +1,4 @@
-"""The arrays that corruptions work on, and the constants of their arithmetic."""
+"""Array types of the corruptions and constants of their arithmetic."""
 
 import numpy as np
 from jaxtyping import Float, UInt8

@@ -1,4 +1,4 @@
-"""``corrupt``: a batch of images in, the same images corrupted out."""
+"""``corrupt``: apply a named corruption at a severity to a batch of images."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -72,7 +72,7 @@ def corrupt(
     pixels = _checked(images)
     function = _function(name)
     if isinstance(severity, bool) or severity not in SEVERITIES:
-        raise MeadaError(f"severity {severity!r} of '{name}' is unknown: it runs from 1 to 5")
+        raise MeadaError(f"severity must be 1, 2, 3, 4 or 5, got {severity!r} for '{name}'")
     positions = _positions(index, len(pixels))
     numbers = constants_of(constants or table_for(*pixels.shape[2:]))[name][severity - 1]
     result = np.empty_like(pixels)
@@ -98,7 +98,7 @@ def _corrupt_block(
 
 def _function(name: str) -> Callable[..., Levels]:
     if name not in FUNCTIONS:
-        raise MeadaError(f"corruption '{name}' is unknown: {nearest(name, FUNCTIONS)}")
+        raise MeadaError(f"unknown corruption '{name}': {nearest(name, FUNCTIONS)}")
     return FUNCTIONS[name]
 
 
@@ -108,19 +108,19 @@ def _checked(images: Any) -> np.ndarray:
         images = images.detach().cpu()
         images = (images.float() if images.dtype == torch.bfloat16 else images).numpy()
     if not isinstance(images, np.ndarray):
-        raise MeadaError(f"images are a {type(images).__name__}: a tensor or an array is needed")
+        raise MeadaError(f"images must be a tensor or an array, got {type(images).__name__}")
     if images.ndim != 4 or images.shape[1] not in (1, 3):
-        raise MeadaError(f"images have shape {images.shape}: (N, C, H, W) with 1 or 3 channels is needed")
+        raise MeadaError(f"images must have shape (N, C, H, W) with 1 or 3 channels, got {images.shape}")
     if not set(images.shape[2:]) <= set(SIDES):
-        raise MeadaError(f"images are {images.shape[2]}x{images.shape[3]}: sides run from 28 to 512")
+        raise MeadaError(f"images must have sides from 28 to 512 pixels, got {images.shape[2]}x{images.shape[3]}")
     if images.dtype == np.uint8:
         return images
     if not np.issubdtype(images.dtype, np.floating):
-        raise MeadaError(f"images are of type {images.dtype}: uint8 or float in [0, 1] is needed")
+        raise MeadaError(f"images must be uint8 or float in [0, 1], got {images.dtype}")
     if images.size and not (images.min() >= 0 and images.max() <= 1):  # NaN fails both
         raise MeadaError(
-            f"float images run from {images.min():.4g} to {images.max():.4g}: "
-            "[0, 1] is needed (divide 8-bit values by 255)"
+            f"float images must be in [0, 1], got values from {images.min():.4g} to {images.max():.4g} "
+            "(divide 8-bit values by 255)"
         )
     return images
 
@@ -132,7 +132,7 @@ def _positions(index: Any, count: int) -> Int64[np.ndarray, " N"]:
         index = index.cpu().numpy()
     positions = np.asarray(index)
     if positions.shape != (count,):
-        raise MeadaError(f"index has shape {positions.shape} for {count} images: one each is needed")
+        raise MeadaError(f"index must have one number per image, got shape {positions.shape} for {count} images")
     if count and not (np.issubdtype(positions.dtype, np.integer) and positions.min() >= 0):
-        raise MeadaError("index must hold whole numbers from 0: each image's place in its data set")
+        raise MeadaError("index must hold integers from 0 on: the position of each image in its data set")
     return positions.astype(np.int64)

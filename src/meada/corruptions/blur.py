@@ -1,4 +1,4 @@
-"""Blur: out of focus, through rippled glass, of a moving camera and of one that moves forwards."""
+"""Blur corruptions: defocus, frosted glass, motion and zoom."""
 
 from functools import lru_cache
 
@@ -13,14 +13,14 @@ from meada.corruptions.motion import motion
 from meada.corruptions.operators import apply, gaussian, zoom_in_full
 from meada.streams import Streams
 
-SMALL = 32 * 224  # pixels of an image up to which a whole filter is kept as one sparse matrix
+SPARSE_LIMIT = 32 * 224  # pixels of an image up to which a whole filter is kept as one sparse matrix
 
 
 def defocus_blur(x: Levels, rng: Streams, radius: float, alias: float) -> Levels:
     """The image of a point is a disk, its rim smoothed by ``alias``; mirrored at the border."""
     height, width = x.shape[2:]
     kernel = disk(radius, alias)
-    if height * width < SMALL and (kernel > 0).sum() <= 32:  # few taps: cheaper one by one
+    if height * width < SPARSE_LIMIT and (kernel > 0).sum() <= 32:  # few taps: cheaper one by one
         return apply(_filter(radius, alias, height, width), x)
     reach = len(kernel) // 2
     around = ((0, 0), (0, 0), (reach, reach), (reach, reach))
@@ -43,7 +43,7 @@ def zoom_blur(x: Levels, rng: Streams, stop: float, step: float) -> Levels:
     """The mean of the image and of ever larger enlargements of its middle."""
     height, width = x.shape[2:]
     factors = np.arange(1, stop, step)  # rounding lets ``stop`` in, as it does in the publication
-    if height * width < SMALL:
+    if height * width < SPARSE_LIMIT:
         return apply(_zooms(tuple(factors), height, width), x)
     return zoomed(x, tuple(factors)) + LIFT
 

@@ -1,4 +1,4 @@
-"""Hue, saturation and value, without leaving red, green and blue.
+"""Change hue, saturation and value directly on RGB.
 
 In HSV a channel is v - v s k, with k in [0, 1] a matter of hue alone. So a change of v scales the
 channel's distance from v by v'/v, and a change of s scales it by s'/s; hue is never computed.

@@ -1,4 +1,4 @@
-"""How strong each corruption is at severities 1 to 5: the published tables, for 32x32 and 224x224.
+"""Strength of each corruption at severities 1 to 5: the published tables, for 32x32 and 224x224.
 
 Lengths are in pixels and do not scale with the image; the names of the numbers are those of the
 corruption's function. Sources: the CIFAR-10-C and ImageNet-C generators of Hendrycks and Dietterich
@@ -117,5 +117,5 @@ def table_for(height: int, width: int) -> str:
 
 def constants_of(table: str) -> Constants:
     if table not in TABLES:
-        raise MeadaError(f"constants '{table}' are unknown: {nearest(table, TABLES)}")
+        raise MeadaError(f"unknown constants '{table}': {nearest(table, TABLES)}")
     return TABLES[table]

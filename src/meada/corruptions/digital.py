@@ -1,4 +1,4 @@
-"""Digital: contrast, elastic deformation, pixelation and JPEG."""
+"""Digital corruptions: contrast, elastic transform, pixelation and JPEG."""
 
 from io import BytesIO
 

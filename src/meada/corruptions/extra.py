@@ -1,4 +1,4 @@
-"""The four corruptions kept for validation, so that no choice is ever made on the fifteen."""
+"""The four corruptions reserved for validation, so that nothing is tuned on the fifteen of the benchmark."""
 
 from meada.corruptions.arrays import Levels
 from meada.corruptions.blur import gaussian_blur

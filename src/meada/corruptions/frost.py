@@ -1,4 +1,4 @@
-"""Pictures of frost: the published photographs where they are found, else textures grown here."""
+"""Frost textures: the published photographs if they are found, otherwise generated ones."""
 
 from functools import lru_cache
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Rippled glass: each pixel takes the colour of a near one, from the last pixel to the first.
+"""Glass blur: swap each pixel with a near one, from the last pixel to the first.
 
 The publication means to swap two pixels, but both sides of its assignment are views of one array,
 so the first pixel is overwritten and the second keeps its colour: the published files hold copies,

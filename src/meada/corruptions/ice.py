@@ -1,4 +1,4 @@
-"""Frost grown here: ferns of ice, for where the published photographs are not at hand.
+"""Generate frost textures (ferns of ice) for use without the published photographs.
 
 Each of five pictures has the mean colour and the contrast of the photograph that it stands for, so
 that the corruption is about as strong; it is another texture all the same, and records say so.

@@ -1,4 +1,4 @@
-"""Motion blur as ImageMagick has it: a one-sided Gaussian along a line of whole pixels."""
+"""Motion blur as in ImageMagick: a one-sided Gaussian along a line of whole pixels."""
 
 from math import ceil
 

@@ -1,4 +1,4 @@
-"""Noise: electronic, of counting photons, and of dead or stuck elements."""
+"""Noise corruptions: Gaussian, shot (photon counting) and impulse noise."""
 
 import numpy as np
 

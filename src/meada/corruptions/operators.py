@@ -1,4 +1,4 @@
-"""Linear filters as matrices: what SciPy makes of the unit vectors, borders included."""
+"""Linear filters as sparse matrices, built by applying SciPy's filters to unit vectors."""
 
 from functools import lru_cache
 from math import ceil
@@ -52,7 +52,7 @@ def zoom_in_full(size: int, factor: float) -> sparse.csr_array:
 
 
 def apply(operator: sparse.csr_array, x: Levels) -> Float[np.ndarray, "N C H W"]:
-    """``operator`` maps an image's pixels, row by row, to the result's; channels apart.
+    """``operator`` maps an image's pixels, row by row, to the result's; each channel separately.
 
     A sparse product is the same sequence of multiplications and additions for each image, so the
     result does not depend on what else is in the batch, to the last bit.

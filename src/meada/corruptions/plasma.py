@@ -1,4 +1,4 @@
-"""Fog banks: a fractal height map by the diamond-square algorithm, one for each image."""
+"""Fog: a fractal height map by the diamond-square algorithm, one per image."""
 
 import numpy as np
 from jaxtyping import Float32

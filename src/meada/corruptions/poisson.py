@@ -1,4 +1,4 @@
-"""Poisson counts of many pixels at once: one table look-up each, by Walker's alias method.
+"""Poisson samples for many pixels at once: one table look-up each (Walker's alias method).
 
 An 8-bit pixel has one of 256 rates. For each of them the distribution is laid out on 256 columns of
 equal mass, each shared by at most two counts, so that eight bits choose a column and twenty-four

@@ -1,4 +1,4 @@
-"""Resizing 8-bit images by Pillow's BOX filter, all images of a batch at once and to the bit.
+"""Resize batches of 8-bit images with Pillow's BOX filter, equal to Pillow bit for bit.
 
 A target pixel is the mean of the pixels whose centres lie in its cell, along rows and then along
 columns, rounded to 8 bits after each. Pillow weighs in fixed point, 22 bits after the point.

@@ -1,4 +1,4 @@
-"""Spatter on the lens: drops of water that shine at their rims, or opaque mud."""
+"""Spatter on the lens: shiny drops of water, or opaque mud."""
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int64
@@ -83,8 +83,8 @@ def chamfer(rims: Layer) -> Layer:
     """Distance to the nearest rim in straight, diagonal and knight's steps of 1, 1.4 and 2.1969."""
     if not rims.any():
         return np.full(rims.shape, FAR)
-    apart = (APART, 1, 1)
-    _, (image, row, column) = distance_transform_edt(rims == 0, sampling=apart, return_indices=True)
+    spacing = (APART, 1, 1)
+    _, (image, row, column) = distance_transform_edt(rims == 0, sampling=spacing, return_indices=True)
     n, i, j = np.indices(rims.shape)
     near, far = np.sort([np.abs(row - i), np.abs(column - j)], axis=0)
     knights = np.where(2 * near <= far, near, far - near)

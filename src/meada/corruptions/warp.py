@@ -1,4 +1,4 @@
-"""Elastic transform: a random affine map of the whole image, then a smooth field of shifts."""
+"""Elastic transform: a random affine map of the image, then a smooth displacement field."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""Weather: snow, frost on the pane, fog, and bright light."""
+"""Weather corruptions: snow, frost, fog and brightness."""
 
 import numpy as np
 

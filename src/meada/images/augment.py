@@ -1,4 +1,4 @@
-"""Flip and crop, the augmentation of the minimisation phase: a batch at once, 8 bits in."""
+"""Random flip and crop of a batch of 8-bit images, the augmentation of the minimisation phase."""
 
 from functools import cache
 
@@ -13,7 +13,7 @@ from meada.types import Labels
 
 
 def flip_and_crop(images: Tensor, generator: torch.Generator, padding: int = 4) -> Tensor:
-    """Each image mirrored or not, then cut at random to its own size from black margins.
+    """Mirror each image or not at random, pad it with black and crop it at random to its own size.
 
     Section 4.3 of the paper ("standard random left-right flipping and cropping"). A pixel is moved
     or it is black; none is changed. Images keep their type, 8 bits as a rule.
@@ -50,7 +50,7 @@ def mirror_and_cut(images: Tensor, mirrored: Tensor, top: Labels, left: Labels, 
 
 
 def _cut(padded: Tensor, top: Labels, left: Labels, shape: torch.Size) -> Tensor:
-    """Rows are copied whole: as items of one row each, that may begin at any pixel."""
+    """Copy row by row: each row is one item that may start at any pixel."""
     (n, c, h, w), (height, width) = shape, padded.shape[-2:]
     first = torch.arange(n) * (c * height * width) + top * width + left
     pixels = padded.numpy().reshape(-1)
@@ -62,7 +62,7 @@ def _cut(padded: Tensor, top: Labels, left: Labels, shape: torch.Size) -> Tensor
 
 @cache
 def _rows_of_a_cut(channels: int, rows: int, height: int, width: int) -> NDArray[np.int64]:
-    """Where they begin in a padded image, counted from the cut's first pixel."""
+    """Offsets of the rows in a padded image, from the crop's first pixel."""
     places = np.arange(channels)[:, None] * height + np.arange(rows)
     return (places * width).reshape(-1)
 
@@ -82,6 +82,6 @@ def _cut_by_index(padded: Tensor, top: Labels, left: Labels, shape: torch.Size) 
 
 def _check(images: Tensor, padding: int) -> None:
     if images.ndim != 4 or 0 in images.shape[1:]:
-        raise MeadaError(f"images have shape {tuple(images.shape)}: (N, C, H, W) is needed")
+        raise MeadaError(f"images must have shape (N, C, H, W), got {tuple(images.shape)}")
     if padding < 0:
-        raise MeadaError(f"padding is {padding}: zero or more pixels are needed")
+        raise MeadaError(f"padding must be 0 or more pixels, got {padding}")

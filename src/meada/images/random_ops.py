@@ -1,4 +1,4 @@
-"""Random numbers that methods share, drawn from the stream of the step."""
+"""Random numbers and random choices of operations that methods share, from the generator of the step."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,17 +9,17 @@ from torch import Tensor
 from meada.images.tones import Levels
 from meada.types import Images, Labels
 
-Operation = Callable[..., Levels]  # levels, then one number an image for each thing that it asks
+Operation = Callable[..., Levels]  # of levels, and one number per image for each of its parameters
 
 
 def uniform(like: Tensor, *shape: int, generator: torch.Generator) -> Tensor:
-    """From [0, 1), of the kind and on the device of ``like``."""
+    """Uniform numbers in [0, 1), with the dtype and device of ``like``."""
     drawn = torch.rand(*shape, generator=generator, device=generator.device, dtype=torch.float64)
     return drawn.to(like)
 
 
-def whole(below: int, like: Tensor, *shape: int, generator: torch.Generator) -> Tensor:
-    """Whole numbers from 0 up to and without ``below``."""
+def randint(below: int, like: Tensor, *shape: int, generator: torch.Generator) -> Tensor:
+    """Integers in [0, below), on the device of ``like``."""
     return torch.randint(below, shape, generator=generator, device=generator.device).to(like.device)
 
 
@@ -34,8 +34,8 @@ def shuffle(x: Images, generator: torch.Generator) -> Labels:
     return order.to(x.device)
 
 
-def each_its_own(v: Levels, which: Labels, operations: Sequence[Operation], *strengths: Tensor) -> Levels:
-    """Image ``i`` through ``operations[which[i]]``, all images of an operation at once.
+def apply_each(v: Levels, which: Labels, operations: Sequence[Operation], *strengths: Tensor) -> Levels:
+    """Apply ``operations[which[i]]`` to image ``i``; images with the same operation go through it together.
 
     A negative number in ``which`` leaves the image as it is.
     """

@@ -1,6 +1,6 @@
-"""Operations on tone and colour, as Pillow does them to 8-bit images: a batch at once.
+"""Tone and colour operations on batches of 8-bit images, equal to Pillow's.
 
-``v`` holds levels, whole numbers from 0 to 255 kept as floats; a strength is one number an image.
+``v`` holds levels: integers from 0 to 255 stored as floats; a strength is one number per image.
 """
 
 import torch

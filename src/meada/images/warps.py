@@ -1,6 +1,6 @@
-"""Shears, shifts and turns, as Pillow does them to 8-bit images: a batch at once.
+"""Shear, translation and rotation of batches of 8-bit images, equal to Pillow's.
 
-What comes from outside the image is black. A strength is one number an image.
+Pixels from outside the image are black. A strength is one number per image.
 """
 
 import torch

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from meada.errors import MeadaError
-from meada.images.random_ops import uniform, whole
+from meada.images.random_ops import randint, uniform
 from meada.maximise import ascend
 from meada.methods.method import Context, Method, risk
 from meada.networks.embedding import unwrap
@@ -44,7 +44,7 @@ def moved_risk(net: nn.Module, batch: Batch, context: Context, *, radius: float,
     with frozen(unwrap(net)):
         with torch.no_grad():
             classes = net(batch.x[:1]).shape[1]
-        wrong = (batch.y + 1 + whole(max(classes - 1, 1), batch.y, n, generator=generator)) % classes
+        wrong = (batch.y + 1 + randint(max(classes - 1, 1), batch.y, n, generator=generator)) % classes
         start = 2 * uniform(batch.x, *batch.x.shape, generator=generator) - 1
         x = approach(unwrap(net), batch.x, wrong, epsilon, start * epsilon, steps)
     return risk(net, batch._replace(x=x), context)

@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy
 from meada.errors import MeadaError
 from meada.images import tones as tones
 from meada.images import warps as warps
-from meada.images.random_ops import Operation, as_levels, each_its_own, uniform, whole
+from meada.images.random_ops import Operation, apply_each, as_levels, randint, uniform
 from meada.images.tones import Levels
 from meada.methods.method import Context, Method
 from meada.methods.parts.views import divergence
@@ -62,12 +62,12 @@ def mixed(x: Images, generator: torch.Generator, *, width: int, depth: int, seve
 def chain(v: Levels, generator: torch.Generator, depth: int, severity: float) -> Levels:
     """From 1 to ``depth`` operations, an image; each of a kind, strength and sign of its own."""
     n = len(v)
-    length = 1 + whole(depth, v, n, generator=generator)
+    length = 1 + randint(depth, v, n, generator=generator)
     for place in range(depth):
-        which = whole(len(OPERATIONS), v, n, generator=generator)
+        which = randint(len(OPERATIONS), v, n, generator=generator)
         level = 0.1 + (severity - 0.1) * uniform(v, n, generator=generator)
-        sign = 2.0 * whole(2, v, n, generator=generator) - 1
-        v = each_its_own(v, which.where(place < length, -1), OPERATIONS, level, sign.to(v))
+        sign = 2.0 * randint(2, v, n, generator=generator) - 1
+        v = apply_each(v, which.where(place < length, -1), OPERATIONS, level, sign.to(v))
     return v
 
 

@@ -9,7 +9,7 @@ from meada.errors import MeadaError
 from meada.images import tones as tones
 from meada.images import warps as warps
 from meada.images.policies import CIFAR10
-from meada.images.random_ops import Operation, as_levels, each_its_own, uniform, whole
+from meada.images.random_ops import Operation, apply_each, as_levels, randint, uniform
 from meada.images.tones import Levels
 from meada.methods.cutout import hide
 from meada.methods.method import Context, Method, risk
@@ -43,14 +43,14 @@ def varied_risk(net: nn.Module, batch: Batch, context: Context, *, cutout: float
 def varied(x: Images, generator: torch.Generator) -> Images:
     n, names = len(x), list(OPERATIONS)
     kinds, chances, bins = (column.to(x.device) for column in _table(names))
-    pair = whole(len(CIFAR10), x, n, generator=generator)
+    pair = randint(len(CIFAR10), x, n, generator=generator)
     v = as_levels(x)
     for place in range(2):
         left_out = uniform(chances, n, generator=generator) >= chances[pair, place]
-        sign = 2.0 * whole(2, x, n, generator=generator) - 1
+        sign = 2.0 * randint(2, x, n, generator=generator) - 1
         which = kinds[pair, place].masked_fill(left_out, -1)
         strength = bins[pair, place].to(v) / 9  # ten magnitudes, 0 to 9
-        v = each_its_own(v, which, list(OPERATIONS.values()), strength, sign.to(v))
+        v = apply_each(v, which, list(OPERATIONS.values()), strength, sign.to(v))
     return v / 255
 
 

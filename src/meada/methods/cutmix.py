@@ -6,7 +6,7 @@ from functools import partial
 from torch import nn
 
 from meada.errors import MeadaError
-from meada.images.random_ops import beta, shuffle, uniform, whole
+from meada.images.random_ops import beta, randint, shuffle, uniform
 from meada.methods.method import Context, Method, risk
 from meada.methods.mixup import shared_risk
 from meada.types import Batch, Scalar
@@ -36,7 +36,7 @@ def pasted_risk(net: nn.Module, batch: Batch, context: Context, *, alpha: float,
         return risk(net, batch, context)
     x, (h, w) = batch.x.clone(), batch.x.shape[2:]
     share, partner = beta(alpha, generator), shuffle(x, context.each)
-    row, column = (int(whole(k, batch.y, 1, generator=generator)) for k in (h, w))
+    row, column = (int(randint(k, batch.y, 1, generator=generator)) for k in (h, w))
     rows, columns = hole(row, h, share), hole(column, w, share)
     x[:, :, rows, columns] = batch.x[partner][:, :, rows, columns]
     pasted = (rows.stop - rows.start) * (columns.stop - columns.start) / (h * w)

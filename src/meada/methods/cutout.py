@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from meada.errors import MeadaError
-from meada.images.random_ops import whole
+from meada.images.random_ops import randint
 from meada.methods.method import Context, Method, risk
 from meada.types import Batch, Images, Scalar
 
@@ -39,7 +39,7 @@ def hide(x: Images, generator: torch.Generator, side: float) -> Images:
     256
     """
     n, _, h, w = x.shape
-    rows, columns = (_within(whole(k, x, n, generator=generator), k, round(side * k)) for k in (h, w))
+    rows, columns = (_within(randint(k, x, n, generator=generator), k, round(side * k)) for k in (h, w))
     return torch.where((rows[:, :, None] & columns[:, None])[:, None], torch.full_like(x, 0.5), x)
 
 

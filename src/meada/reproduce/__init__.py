@@ -1,4 +1,4 @@
-"""Sets of runs: the paper's tables and figures, each run named by what it holds and run once."""
+"""Sets of runs: the paper's tables and figures; each run is identified by its recipe and run once."""
 
 from meada.reproduce.cost import expected_seconds, megabytes, time_left
 from meada.reproduce.item import Item

@@ -1,4 +1,4 @@
-"""Where a set of runs is run: on this machine, or on a cluster."""
+"""Run a set of runs on this machine or on a Ray cluster."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,13 +23,13 @@ def run_on(
     cores: int = 1,
 ) -> Outcome:
     if engine not in ENGINES:
-        raise MeadaError(f"--engine {engine}: {nearest(engine, ENGINES)}")
+        raise MeadaError(f"unknown engine '{engine}': {nearest(engine, ENGINES)}")
     if jobs < 1:
-        raise MeadaError(f"--jobs {jobs}: at least one is needed")
+        raise MeadaError(f"--jobs must be 1 or more, got {jobs}")
     if cores < 1:
-        raise MeadaError(f"--cores {cores}: at least one is needed")
+        raise MeadaError(f"--cores must be 1 or more, got {cores}")
     if engine == "ray":
         return on_ray(items, out, say=say, address=address, cores=cores)
     if address:
-        raise MeadaError("--address is a Ray cluster's: it goes with --engine ray")
+        raise MeadaError("--address must be used with --engine ray, got --engine local")
     return reproduce(items, out, jobs=jobs, say=say, timings=timings)

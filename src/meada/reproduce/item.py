@@ -1,4 +1,4 @@
-"""One run of a set: the same recipe is the same run, wherever and whenever it is asked for."""
+"""One run of a set, identified by its recipe: the same recipe is the same run."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Item:
         return f"{self.recipe.name.replace('/', '-')}-seed{self.recipe.seed}-{digest}"
 
     def folder(self, out: Path) -> RunFolder:
-        """Where its run is in ``out``, or will be.
+        """The run's folder in ``out``, existing or new.
 
         A run that was begun under another name is found by its recipe: a setting that came into
         being later stands at its default in both, and changes the digest alone.
@@ -39,7 +39,7 @@ class Item:
 
 
 def runs(out: Path) -> Iterator[RunFolder]:
-    """Every run that was begun in ``out``."""
+    """Every run that was started in ``out``."""
     return (RunFolder(path.parent) for path in sorted(out.glob("*/recipe.toml")))
 
 

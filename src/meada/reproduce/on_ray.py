@@ -1,7 +1,7 @@
-"""Run a set on a Ray cluster: each run a task with cores of its own, tried again if its node dies.
+"""Run a set on a Ray cluster: one task with its own cores per run, retried if its node dies.
 
 A task starts the same ``meada train`` as on one machine. Where the nodes share the folder, a run
-that is tried again resumes; elsewhere it begins anew, and the files of its end come back.
+that is tried again resumes; elsewhere it starts again, and the files of its end come back.
 """
 
 import logging
@@ -31,7 +31,7 @@ from meada.runs.recipe import from_toml, to_toml
 
 TRIES = 5  # times that a run is begun again after its node or worker was lost
 PATIENCE = 30.0  # seconds that a run of a lost node has to let go of its folder
-KEPT = ("recipe.toml", "log.jsonl", "*.safetensors", "selected/*.safetensors", "record.json")
+COPIED_FILES = ("recipe.toml", "log.jsonl", "*.safetensors", "selected/*.safetensors", "record.json")
 
 
 @dataclass
@@ -39,7 +39,7 @@ class End:
     """How a task came to its end."""
 
     code: int
-    line: str  # the last that it said
+    line: str  # the last line of its error output
     seconds: float
     files: dict[str, bytes] = field(default_factory=dict)  # where its folder is not the driver's
 
@@ -73,8 +73,8 @@ def on_ray(
             ended, _ = ray.wait(list(running), timeout=1.0)
             for ref in ended:
                 item = running.pop(ref)
-                said = _verdict(item, out, _end(ray, ref), outcome)
-                say(f"{item.name}: {said}; {len(running)} left")
+                message = _verdict(item, out, _end(ray, ref), outcome)
+                say(f"{item.name}: {message}; {len(running)} left")
     finally:
         for ref in running:
             ray.cancel(ref, force=True)
@@ -92,7 +92,7 @@ def work(toml: str, out: str, token: str, cores: int, command: Command, trust: S
         end = _trained(toml, Path(own), cores, command, trust)
         if end.code == 0:
             folder = next(Path(own).glob("*/record.json")).parent
-            found = [path for pattern in KEPT for path in sorted(folder.glob(pattern))]
+            found = [path for pattern in COPIED_FILES for path in sorted(folder.glob(pattern))]
             end.files = {str(p.relative_to(folder)): p.read_bytes() for p in found}
         return vars(end)
 
@@ -114,16 +114,16 @@ def _trained(toml: str, out: Path, cores: int, command: Command, trust: Sequence
 
 def _train(words: list[str], cores: int) -> tuple[int, str]:
     threads = {"OMP_NUM_THREADS": str(cores), "MKL_NUM_THREADS": str(cores)}
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as errors:
         done = subprocess.run(
             words,
             env={**os.environ, **threads},
             stdout=subprocess.DEVNULL,
-            stderr=said,
+            stderr=errors,
             preexec_fn=die_with_parent,
         )
-        said.seek(0)
-        lines = said.read().decode(errors="replace").strip().splitlines()
+        errors.seek(0)
+        lines = errors.read().decode(errors="replace").strip().splitlines()
     return done.returncode, lines[-1] if lines else f"exit code {done.returncode}"
 
 

@@ -1,4 +1,4 @@
-"""Run a set: what is not done, several at once, each in a process of its own."""
+"""Run the unfinished runs of a set, several at once, each in its own process."""
 
 import ctypes
 import os
@@ -28,17 +28,17 @@ POLL = 0.2  # seconds
 
 @dataclass
 class Outcome:
-    """Names of the runs that did not come to their end here."""
+    """Names of the runs that did not finish here."""
 
-    failed: dict[str, str] = field(default_factory=dict)  # with the last line that each said
-    elsewhere: list[str] = field(default_factory=list)  # another process has them in hand
+    failed: dict[str, str] = field(default_factory=dict)  # name -> the last line of its error output
+    elsewhere: list[str] = field(default_factory=list)  # trained by another process
 
 
 @dataclass(frozen=True)
 class Job:
     item: Item
     process: "subprocess.Popen[bytes]"
-    said: IO[bytes]  # a file: a pipe that nobody reads would stop the run when it is full
+    stderr_file: IO[bytes]  # a file: a pipe that nobody reads would stop the run when it is full
     began: float
 
     @property
@@ -46,8 +46,8 @@ class Job:
         return time.monotonic() - self.began
 
     def last_line(self) -> str:
-        self.said.seek(0)
-        lines = self.said.read().decode(errors="replace").strip().splitlines()
+        self.stderr_file.seek(0)
+        lines = self.stderr_file.read().decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else f"exit code {self.process.returncode}"
 
 
@@ -57,7 +57,7 @@ def named_by(item: Item) -> list[str]:
 
 
 def train_command(item: Item, out: Path) -> list[str]:
-    """A run that was begun goes on with the recipe in its own folder."""
+    """The command line of a run; a started run continues with the recipe in its folder."""
     folder = item.folder(out)
     begun = folder.recipe.exists()
     recipe = folder.recipe if begun else out / "recipes" / f"{item.name}.toml"
@@ -77,7 +77,7 @@ def reproduce(
     timings: Sequence[Path] = (),
     command: Command = train_command,
 ) -> Outcome:
-    """Run what is not done, ``jobs`` at a time; a failure stops nobody.
+    """Run what is not done, ``jobs`` at a time; a failed run does not stop the others.
 
     Args:
         timings: more folders whose records say how long a kind of run takes.
@@ -112,14 +112,14 @@ def reproduce(
 
 
 def threads_each(jobs: int) -> int:
-    """Several at once share the cores out; who sets OMP_NUM_THREADS wants no more than that."""
+    """Threads per run when several share the cores; OMP_NUM_THREADS is an upper limit."""
     share = max(1, (os.cpu_count() or 1) // jobs)
     asked = os.environ.get("OMP_NUM_THREADS", "")
     return max(1, min(share, int(asked))) if asked.isdecimal() else share
 
 
 def _in_hand(item: Item, out: Path, outcome: Outcome, say: Say) -> bool:
-    """Whether another ``reproduce`` has finished this run meanwhile, or is at it."""
+    """Whether another ``reproduce`` has finished this run meanwhile, or is training it."""
     folder = item.folder(out)
     if folder.finished:
         say(f"{item.name}: done elsewhere meanwhile")
@@ -136,20 +136,20 @@ def _in_hand(item: Item, out: Path, outcome: Outcome, say: Say) -> bool:
 
 
 def _start(item: Item, words: list[str], threads: int) -> Job:
-    said = tempfile.TemporaryFile()  # noqa: SIM115 - open for as long as the run
+    stderr_file = tempfile.TemporaryFile()  # noqa: SIM115 - open for as long as the run
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
     process = subprocess.Popen(
         words,
         env=environment,
         stdout=subprocess.DEVNULL,
-        stderr=said,
+        stderr=stderr_file,
         preexec_fn=die_with_parent,
     )
-    return Job(item, process, said, time.monotonic())
+    return Job(item, process, stderr_file, time.monotonic())
 
 
 def die_with_parent() -> None:
-    """Who started this run takes it along, however it ends: nobody would know of an orphan.
+    """End this run when its parent process ends, so that no orphan keeps training.
 
     It would hold the cores and its folder's lock. The run itself loses nothing: it is resumed.
     """
@@ -165,7 +165,7 @@ def _ended(running: dict[str, Job]) -> Iterator[Job]:
 
 
 def _verdict(job: Job, outcome: Outcome) -> str:
-    with job.said:
+    with job.stderr_file:
         line = job.last_line()
     if job.process.returncode == 0:
         return f"done in {job.seconds / 60:.1f} min"

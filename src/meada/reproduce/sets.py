@@ -14,7 +14,7 @@ TABLE1 = ("erm", "par", "ada", "meada", "meada-bnn")
 TABLE3 = ("erm", "cutout", "cutmix", "autoaugment", "mixup", "advtrain", "ada", "meada")
 NETWORKS = ("allconv", "densenet", "wideresnet", "resnext")
 TARGETS = ("art_painting", "cartoon", "photo", "sketch")
-SMALL = "cifar10c-small/"
+SMALL_RECIPES = "cifar10c-small/"
 ROUNDS = (1, 2, 3)  # Figure 1's K; K = 0 is ERM
 
 
@@ -59,15 +59,15 @@ def cifar100c(methods: Sequence[str], seeds: int, changes: list[str]) -> list[It
 
 def cifar10c_small(methods: Sequence[str], seeds: int, changes: list[str]) -> list[Item]:
     """A network that two cores train in minutes, 5,000 images: every method that has a recipe."""
-    there = [n.removeprefix(SMALL) for n in recipe_names() if n.startswith(SMALL)]
+    there = [n.removeprefix(SMALL_RECIPES) for n in recipe_names() if n.startswith(SMALL_RECIPES)]
     return [
-        Item(load_recipe(f"{SMALL}{method}", changes, seed=seed))
+        Item(load_recipe(f"{SMALL_RECIPES}{method}", changes, seed=seed))
         for seed, method in product(range(seeds), methods or there)
     ]
 
 
 def figure2(methods: Sequence[str], seeds: int, changes: list[str]) -> list[Item]:
-    """Each corruption, ERM beside ME-ADA: WideResNet on CIFAR-10-C, two cells of Table 3."""
+    """Each corruption, ERM and ME-ADA: WideResNet on CIFAR-10-C, two cells of Table 3."""
     return cifar10c([f"wideresnet-{m}" for m in methods or ("erm", "meada")], seeds, changes)
 
 
@@ -101,7 +101,7 @@ STUDY: dict[str, tuple[Value, ...]] = {  # the first of each is the paper's, and
 def sensitivity(methods: Sequence[str], seeds: int, changes: list[str]) -> list[Item]:
     """Short digits runs: ERM, ME-ADA as published, and one setting of it changed at a time."""
     if methods:
-        raise MeadaError("--methods: the study of the settings is of ME-ADA alone")
+        raise MeadaError("--methods must be left out for the set 'sensitivity': it studies ME-ADA alone")
     items = []
     for seed in range(seeds):
         items += [short(method, changes, seed) for method in ("erm", "meada")]
@@ -133,6 +133,6 @@ def items_of(name: str, methods: Sequence[str], seeds: int, changes: list[str]) 
     if name not in SETS:
         raise MeadaError(f"unknown set of runs '{name}': " + nearest(name, SETS))
     if seeds < 1:
-        raise MeadaError(f"--seeds {seeds}: at least one is needed")
+        raise MeadaError(f"--seeds must be 1 or more, got {seeds}")
     chosen = {item.name: item for item in SETS[name](methods, seeds, changes)}
     return list(chosen.values())  # a run that is asked for twice is one run

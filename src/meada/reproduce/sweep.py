@@ -10,17 +10,17 @@ from meada.settings import flattened
 
 
 def sweep(recipe: str, grid: Sequence[str], seeds: int, changes: list[str], trust: Sequence[str] = ()) -> list[Item]:
-    """One run for each seed and each choice of one value a key.
+    """One run per seed and per combination of values.
 
     ``grid`` has entries such as ``beta=1,10,100`` or ``method.beta=1,10,100``.
     """
     if seeds < 1:
-        raise MeadaError(f"--seeds {seeds}: at least one is needed")
+        raise MeadaError(f"--seeds must be 1 or more, got {seeds}")
     plain = load_recipe(recipe, changes, trust=trust)
     axes = [axis(plain, entry) for entry in grid]
     keys = [values[0].partition("=")[0] for values in axes]
     if len(set(keys)) < len(keys):
-        raise MeadaError(f"--grid has {', '.join(keys)}: each key once, with all its values")
+        raise MeadaError(f"--grid must name each key once, with all its values, got {', '.join(keys)}")
     items = [
         Item(load_recipe(recipe, [*changes, *cell], trust=trust, seed=seed))
         for seed in range(seeds)
@@ -38,21 +38,21 @@ def axis(recipe: Recipe, entry: str) -> list[str]:
     key, sign, text = entry.partition("=")
     values = [value.strip() for value in text.split(",")]
     if not sign or not key.strip() or not all(values):
-        raise MeadaError(f"--grid {entry}: the form key=value,value is needed, as in beta=1,10,100")
+        raise MeadaError(f"--grid must be key=value,value, as in beta=1,10,100, got {entry}")
     name = full_key(recipe, key.strip())
     return [f"{name}={value}" for value in values]
 
 
 def full_key(recipe: Recipe, key: str) -> str:
-    """A key with its table, which may be left out where one table alone has such a key."""
+    """A key with its table; the table may be left out if only one has such a key."""
     known = sorted(flattened(recipe.model_dump()))
     if key == "seed":
-        raise MeadaError("--grid seed=...: --seeds says how many seeds each choice has")
+        raise MeadaError("--grid must not name seed: --seeds says how many seeds each choice has")
     if key in known:
         return key
     found = [name for name in known if name.rpartition(".")[2] == key]
     if len(found) > 1:
-        raise MeadaError(f"--grid {key}: {' and '.join(found)} go by that name; write one in full")
+        raise MeadaError(f"--grid must name one key, got {key}, which may be {' or '.join(found)}; write it in full")
     if not found:
-        raise MeadaError(f"--grid {key}: no key of the recipe goes by that; {nearest(key, known)}")
+        raise MeadaError(f"--grid must name a key of the recipe, got {key}; {nearest(key, known)}")
     return found[0]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from torch import Tensor
 
 from meada.images import tones, warps
-from meada.images.random_ops import as_levels, each_its_own
+from meada.images.random_ops import apply_each, as_levels
 from meada.spaces.space import Random, Shape, Space, Theta, positive
 from meada.types import Images
 
@@ -55,7 +55,7 @@ def one_operation(table: Mapping[str, Operation], name: str, *, strength: float 
 
     def transform(x: Images, theta: Theta) -> Images:
         levels = as_levels(x.detach().clamp(0, 1))
-        return each_its_own(levels, theta["operation"], known, theta["strength"].to(x)).to(x) / 255
+        return apply_each(levels, theta["operation"], known, theta["strength"].to(x)).to(x) / 255
 
     return Space(
         draw=draw,

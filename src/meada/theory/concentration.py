@@ -1,4 +1,4 @@
-r"""Proposition 3: how far :math:`\hat H(Y)` of N samples lies from H(Y), and how many N it takes.
+r"""Proposition 3: how far :math:`\hat H(Y)` of N samples may be from H(Y), and how many samples are needed.
 
 :math:`\hat H` is the entropy of the *mean* prediction (``plug_in_entropy``) of a *fixed* network.
 """

@@ -1,4 +1,4 @@
-"""How far an entropy moves when a law moves a little: what Prop. 3 and Corollary 1 rest on."""
+"""How much an entropy changes when a distribution changes a little; Prop. 3 and Corollary 1 use it."""
 
 import math
 

@@ -1,4 +1,4 @@
-r"""Proposition 2 on a finite space: the worst law by linear programme, and point by point.
+r"""Proposition 2 on a finite space: the worst distribution by linear programming, and point by point.
 
 An atom is a pair (x, y). ``value[s]`` is :math:`\mathcal{L}(\theta; x, y) + \beta h(\theta; x)` at
 atom s, ``cost[s, t]`` is :math:`c_\theta` of moving mass from s to t: infinite where the labels
@@ -75,7 +75,7 @@ def primal_value(p0: PerAtom, value: PerAtom, cost: Costs, gamma: Real) -> Worst
         options=STRICT,
     )
     if not solution.success:
-        raise MeadaError(f"the linear programme of Proposition 2 has no answer: {solution.message}")
+        raise MeadaError(f"the linear programme of Proposition 2 has no solution: {solution.message}")
     return WorstCase(-float(solution.fun), solution.x[-atoms:])
 
 
@@ -125,7 +125,7 @@ def surrogate_gradient(objective: Callable[[Tensor, Tensor], Tensor], theta: Ten
 
 def _penalty(cost: Costs, gamma: Real) -> Costs:
     if not gamma >= 0:
-        raise MeadaError(f"gamma = {gamma} is negative: Proposition 2 needs gamma >= 0")
+        raise MeadaError(f"gamma must be 0 or more (Proposition 2), got {gamma}")
     return np.where(np.isinf(cost), np.inf, gamma * _finite(cost))
 
 

@@ -1,6 +1,6 @@
-"""Empirical estimation: both sides of the paper's "approximately equal", and the gap between them.
+"""Empirical entropy: both sides of the paper's "approximately equal", and the gap between them.
 
-Two labels must be told apart. The *argmax* label is a function of x; the *softmax* label is drawn
+Two labels must be distinguished. The *argmax* label is a function of x; the *softmax* label is drawn
 from p(. | x). Proposition 1 is about the first, every softmax entropy is about the second.
 """
 

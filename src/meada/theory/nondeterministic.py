@@ -1,4 +1,4 @@
-r"""Corollary 1: a label that is nearly a function of X has nearly no conditional entropy."""
+r"""Corollary 1: a label that is almost a function of X has almost no conditional entropy."""
 
 import math
 

@@ -1,8 +1,8 @@
 """The whole digits run: lengths by hand, parts that add up."""
 
 import pytest
-from benchmarks import whole
-from benchmarks.whole import length, whole_run
+from benchmarks import digits_run as module
+from benchmarks.digits_run import digits_run, length
 
 from meada.runs.recipe import load_recipe
 
@@ -19,8 +19,8 @@ def test_lengths_of_the_recipe_by_hand():
 
 def test_parts_at_full_length_add_up(subject, monkeypatch):
     """A clock that says 1 s for everything makes the sum a count."""
-    monkeypatch.setattr(whole, "interleave", lambda sides, rounds, tell=None: {k: [1.0] * rounds for k in sides})
-    got = whole_run(subject, n=8, steps=10, scored=100, rounds=2, tell=lambda done, total: None)
+    monkeypatch.setattr(module, "interleave", lambda sides, rounds, tell=None: {k: [1.0] * rounds for k in sides})
+    got = digits_run(subject, n=8, steps=10, scored=100, rounds=2, tell=lambda done, total: None)
     part = got.facts["seconds"]
     assert part["published train minimise"] == 10_000 / 10
     assert part["published train maximise"] == 70_000 / 8
@@ -40,5 +40,5 @@ def test_parts_at_full_length_add_up(subject, monkeypatch):
 
 
 def test_every_part_really_runs(subject):
-    got = whole_run(subject, n=8, steps=1, scored=8, rounds=1, tell=lambda d, n: None)
+    got = digits_run(subject, n=8, steps=1, scored=8, rounds=1, tell=lambda d, n: None)
     assert all(seconds > 0 for seconds in got.facts["seconds"].values())

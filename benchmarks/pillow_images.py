@@ -1,4 +1,4 @@
-"""The published CIFAR data path: every image a picture of its own, converted one by one."""
+"""The published CIFAR data path: each image is a Pillow picture, converted one by one."""
 
 import random
 from dataclasses import dataclass, field

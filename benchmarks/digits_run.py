@@ -1,4 +1,4 @@
-"""A whole digits run of ME-ADA, each side's parts measured for a little and summed at full length.
+"""Estimate a full digits run of ME-ADA on each side from short timings of its parts.
 
 The published side scores every target whole every 100 steps; a run of the package scores candidates
 on fixed subsets and the chosen ones whole. Both have the recipe's steps, rounds and targets.
@@ -71,7 +71,7 @@ def length(recipe: Recipe) -> Length:
     )
 
 
-def whole_run(subject: Subject, n: int, steps: int, scored: int, rounds: int, tell: Tell) -> Result:
+def digits_run(subject: Subject, n: int, steps: int, scored: int, rounds: int, tell: Tell) -> Result:
     """``n`` images climbed, ``steps`` descended and ``scored`` images scored stand for all."""
     recipe = subject.recipe
     full = length(recipe)

@@ -1,4 +1,4 @@
-"""Whether both sides give the same perturbed images, and what single precision alone would spoil.
+"""Check that both sides give the same perturbed images, and how much single precision alone changes.
 
 The kink of a ReLU turns a rounding into another gradient, and a deep network has several hundred
 thousand of them at every step. So three numbers: both sides as they run; both in float64, where
@@ -31,7 +31,7 @@ def agreement(subject: Subject, n: int, exact: int, within: float = WITHIN) -> d
         "published_with_itself": alike(theirs, again, within),
     }
     with _double():
-        few = replace(at_size(subject, exact))  # a copy makes its network anew, in float64
+        few = replace(at_size(subject, exact))  # a copy builds its network again, in float64
         exactly = alike(climbed_by_published(few, exact), climbed_by_meada(few, exact), within)
     return {**found, "agreement_float64": exactly}
 
