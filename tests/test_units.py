@@ -72,5 +72,5 @@ def test_pixels_are_those_of_any_network(linear_net):
 
 def test_two_normalisations_are_refused():
     net = nn.Sequential(Normalise(0.5, 0.5), Normalise(0.5, 0.5), nn.Flatten(), nn.Linear(48, 5))
-    with pytest.raises(MeadaError, match="2 normalisation layers"):
+    with pytest.raises(MeadaError, match="at most one normalisation layer, got 2"):
         per_sample("official", net, torch.rand(1, 3, 4, 4), step_size=1.0, gamma=1.0, batch=1)

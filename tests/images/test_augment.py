@@ -82,7 +82,7 @@ def test_no_padding_only_mirrors():
 
 def test_bad_input_is_refused():
     x = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
-    with pytest.raises(MeadaError, match="padding is -1"):
+    with pytest.raises(MeadaError, match="padding must be 0 or more pixels, got -1"):
         mirror_and_cut(x, torch.zeros(2).bool(), torch.zeros(2).long(), torch.zeros(2).long(), -1)
     with pytest.raises(MeadaError, match=r"\(N, C, H, W\)"):
         flip_and_crop(x[0], torch.Generator())

@@ -140,7 +140,7 @@ def test_the_study_changes_one_setting_at_a_time():
 def test_bad_sets_are_named():
     with pytest.raises(MeadaError, match="unknown set of runs 'digit': did you mean 'digits'"):
         items_of("digit", [], 1, [])
-    with pytest.raises(MeadaError, match="--seeds 0"):
+    with pytest.raises(MeadaError, match="--seeds must be 1 or more, got 0"):
         items_of("digits", [], 0, [])
     with pytest.raises(MeadaError, match="unknown recipe 'digits/nope'"):
         items_of("digits", ["nope"], 1, [])

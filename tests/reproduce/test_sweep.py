@@ -32,12 +32,12 @@ def test_a_grid_is_every_choice_with_every_seed():
 @pytest.mark.parametrize(
     "grid, sentence",
     [
-        (["beta"], "--grid beta: the form key=value,value"),
-        (["beta=1,,2"], "the form key=value,value"),
-        (["betta=1,2"], "no key of the recipe goes by that"),
+        (["beta"], "--grid must be key=value,value"),
+        (["beta=1,,2"], "must be key=value,value, as in beta=1,10,100, got beta=1,,2"),
+        (["betta=1,2"], "must name a key of the recipe, got betta"),
         (["train=1,2", "every=0"], "evaluation.every"),
         (["seed=1,2"], "--seeds says how many"),
-        (["beta=1,2", "method.beta=3"], "each key once"),
+        (["beta=1,2", "method.beta=3"], "must name each key once"),
     ],
 )
 def test_bad_grids_are_one_sentence(grid, sentence):
@@ -46,11 +46,11 @@ def test_bad_grids_are_one_sentence(grid, sentence):
 
 
 def test_bad_engines_are_one_sentence(tmp_path):
-    with pytest.raises(MeadaError, match="--engine rai"):
+    with pytest.raises(MeadaError, match="unknown engine 'rai'"):
         run_on("rai", [], tmp_path, say=print)
-    with pytest.raises(MeadaError, match="--address is a Ray cluster's"):
+    with pytest.raises(MeadaError, match="--address must be used with --engine ray"):
         run_on("local", [], tmp_path, say=print, address="h:1")
-    with pytest.raises(MeadaError, match="--cores 0"):
+    with pytest.raises(MeadaError, match="--cores must be 1 or more, got 0"):
         run_on("ray", [], tmp_path, say=print, cores=0)
 
 

@@ -81,7 +81,7 @@ def test_a_coin() -> None:
 
 
 def test_a_distance_above_one_is_refused() -> None:
-    with pytest.raises(MeadaError, match=r"outside \[0, 1\]"):
+    with pytest.raises(MeadaError, match=r"must be in \[0, 1\], got 1.5"):
         entropy_continuity(1.5, 3)
     with pytest.raises(MeadaError, match="at least 1"):
         term_change_bound(0)
