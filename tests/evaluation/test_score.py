@@ -10,6 +10,7 @@ import meada
 from meada.errors import MeadaError
 from meada.evaluation.calibration import brier, expected_calibration_error
 from meada.evaluation.score import predict, score
+from meada.machine.distributed import World
 
 
 def logits_of(*rows):
@@ -60,6 +61,16 @@ def test_every_image_is_seen_partial_batch_included():
     net = nn.Sequential(nn.Flatten(), nn.Linear(48, 5))
     x = torch.rand(7, 3, 4, 4)
     assert torch.allclose(predict(net, x, batch_size=3), net(x))
+
+
+@pytest.mark.parametrize("processes", [2, 3, 5])
+def test_processes_share_out_batches_and_together_see_every_image_once(monkeypatch, processes):
+    """Seven images in batches of two: four batches, so that some processes have more or none."""
+    net, x = nn.Sequential(nn.Flatten(), nn.Linear(48, 5)), torch.rand(7, 3, 4, 4)
+    monkeypatch.setattr(World, "total", lambda self, values: values)  # what this process adds
+    parts = [predict(net, x, batch_size=2, world=World(rank, processes)) for rank in range(processes)]
+    assert torch.allclose(sum(parts), net(x))
+    assert sum((part != 0).any(1).int() for part in parts).tolist() == [1] * 7
 
 
 def test_bad_domains_are_named():
