@@ -12,6 +12,7 @@ from meada.errors import MeadaError
 from meada.methods import METHODS, Method
 from meada.methods.method import Context
 from meada.methods.parts.descent import Descent
+from meada.methods.parts.each_domain import EachDomain
 from meada.pool import Pool
 
 SGD = Descent(name="sgd", lr=0.1)
@@ -93,7 +94,8 @@ def test_every_pass_sees_every_sample_once(linear_net):
     assert set(counts.values()) == {2} and len(counts) == 10
 
 
-def test_every_pass_has_an_order_of_its_own(linear_net):
+@pytest.mark.parametrize("kind", [lambda loss: loss, EachDomain])
+def test_every_pass_has_an_order_of_its_own(linear_net, kind):
     seen: list[float] = []
 
     def loss(net, batch, context):
@@ -102,7 +104,7 @@ def test_every_pass_has_an_order_of_its_own(linear_net):
 
     images = torch.linspace(0, 1, 20).reshape(20, 1, 1, 1).expand(20, 3, 4, 4)
     plan = Plan(rounds=0, min_steps=0, total_steps=12, batch_size=5)  # three passes of four batches
-    go(linear_net, Pool(images, torch.zeros(20).long()), Method(loss=loss), plan)
+    go(linear_net, Pool(images, torch.zeros(20).long()), Method(loss=kind(loss)), plan)
     passes = [tuple(seen[k : k + 20]) for k in (0, 20, 40)]
     assert len(set(passes)) == 3 and all(sorted(one) == sorted(passes[0]) for one in passes)
 
