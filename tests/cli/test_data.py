@@ -137,10 +137,10 @@ def test_check_reads_on_after_a_damaged_file_and_fails_at_the_end(root: Path):
 def test_a_file_that_may_not_be_opened_is_unreadable(root: Path, monkeypatch: pytest.MonkeyPatch):
     put_usps(root)
 
-    def refuse(self: Path) -> bytes:
-        raise PermissionError(13, "Permission denied", str(self))
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr("meada.machine.limits.bz2.open", refuse)
     result = run("check", "usps", "--root", root)
     assert "usps            unreadable" in result.stdout
     assert "Permission denied" in str(result.exception)

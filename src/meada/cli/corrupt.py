@@ -49,7 +49,7 @@ def corrupt(
     from meada.cli.progress import progress
     from meada.corruptions.sources import open_source
     from meada.corruptions.write import Settings, write
-    from meada.datasets.test_splits import TEST_SPLITS
+    from meada.datasets.cifar import TEST_SPLITS
 
     settings = Settings(_names(corruptions), _severities(severity), seed, constants)
     opened = open_source(source, labels, size, TEST_SPLITS)

@@ -1,23 +1,22 @@
-"""CIFAR (section 4.3): learn from clean photographs, meet fifteen corruptions of the test split."""
+"""CIFAR (section 4.3): train on clean photographs, test on fifteen corruptions of the test split."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from meada.corruptions import CORRUPTIONS
+from meada.corruptions.sources import Stack
 from meada.datasets import cifar_c
-from meada.datasets.published import safe_pickle
 from meada.datasets.published.disk import md5
-from meada.datasets.task import Samples, Sizes, Task
+from meada.datasets.task import Samples, Sizes, Task, check
 from meada.errors import MeadaError
 from meada.files import data_root
-from meada.machine.limits import regular
+from meada.machine.limits import read_text, regular
 from meada.streams import stream
 
 SIDE, PIXELS = 32, 3 * 32 * 32
@@ -28,48 +27,37 @@ TEN = (
 
 @dataclass(frozen=True)
 class Published:
-    """The two published forms of one data set: folders and the files in them."""
+    """The published binary version of one data set: its folder and the files in it."""
 
     name: str
     classes: tuple[str, ...]
     corrupted: str  # the published folder of its corruptions
-    binary: str
-    python: str
-    train: tuple[str, ...]  # the files' names, ".bin" added in the binary form
+    folder: str
+    train: tuple[str, ...]
     test: tuple[str, ...]
-    label_bytes: int  # before each image in the binary form; the last one is the class
-    label_key: str  # in the python form
+    label_bytes: int  # before each image; the last one is the class
 
 
 CIFAR10 = Published(
     name="cifar10",
     classes=TEN,
     corrupted="CIFAR-10-C",
-    binary="cifar-10-batches-bin",
-    python="cifar-10-batches-py",
-    train=tuple(f"data_batch_{k}" for k in range(1, 6)),
-    test=("test_batch",),
+    folder="cifar-10-batches-bin",
+    train=tuple(f"data_batch_{k}.bin" for k in range(1, 6)),
+    test=("test_batch.bin",),
     label_bytes=1,
-    label_key="labels",
 )
 CIFAR100 = Published(
     name="cifar100",
     classes=tuple(f"class {k}" for k in range(100)),  # where the file of names is missing
     corrupted="CIFAR-100-C",
-    binary="cifar-100-binary",
-    python="cifar-100-python",
-    train=("train",),
-    test=("test",),
+    folder="cifar-100-binary",
+    train=("train.bin",),
+    test=("test.bin",),
     label_bytes=2,  # the coarse class, then the fine one
-    label_key="fine_labels",
 )
 
-FORMS = {  # by the catalogue's names
-    "cifar10": (CIFAR10, CIFAR10.binary),
-    "cifar10-python": (CIFAR10, CIFAR10.python),
-    "cifar100": (CIFAR100, CIFAR100.binary),
-    "cifar100-python": (CIFAR100, CIFAR100.python),
-}
+PUBLISHED = {one.name: one for one in (CIFAR10, CIFAR100)}
 
 
 def cifar(
@@ -82,10 +70,10 @@ def cifar(
     split_seed: int = 0,
     corrupted: str = "auto",
 ) -> Task:
-    """The training split to learn from, less a held-out part; the corrupted test split to meet.
+    """The training split to train on, less a held-out part; the corrupted test split to test on.
 
     Args:
-        train: images to learn from. The paper learns from all 50,000 and chooses on the test set.
+        train: images to train on. The paper trains on all 50,000 and chooses on the test set.
         validation: images of the training split held out, to choose checkpoints by.
         test: images of the test split, the first ones: clean, and under each corruption and
             severity.
@@ -98,11 +86,11 @@ def cifar(
     whole, clean = read(published, home, "train"), read(published, home, "test")
     if train < 1 or validation < 1 or train + validation > len(whole):
         raise MeadaError(
-            f"train = {train:,} and validation = {validation:,} images: at least 1 of each, and no "
-            f"more than the {len(whole):,} training images of {published.name}, are needed"
+            f"train and validation must be 1 or more, and together at most the {len(whole):,} training images of "
+            f"{published.name}, got {train:,} and {validation:,}"
         )
     if not 1 <= test <= len(clean):
-        raise MeadaError(f"test = {test:,} images: from 1 to the {len(clean):,} test images of {published.name}")
+        raise MeadaError(f"test must be from 1 to the {len(clean):,} test images of {published.name}, got {test:,}")
     order = torch.randperm(len(whole), generator=stream(split_seed, "held out", published.name))
     held = cifar_c.open_set(published.corrupted, folder, clean, test, corrupted)
     return Task(
@@ -132,32 +120,33 @@ def cifar_sizes(published: Published, *, train: int = 48_000, test: int = 10_000
 
 
 def find(published: Published, root: Path) -> Path:
-    """The folder of either form, in ``root`` or in a folder of the set's name below it.
-
-    The binary form is taken where both are there; records say which.
-    """
-    for name in (published.binary, published.python):
-        for folder in (root / name, root / published.name / name):
-            if folder.is_dir():
-                return folder
+    """The folder of the binary version, in ``root`` or in a folder of the set's name below it."""
+    for folder in (root / published.folder, root / published.name / published.folder):
+        if folder.is_dir():
+            return folder
     raise MeadaError(
-        f"{root} holds neither {published.binary} nor {published.python}: unpack the published "
-        f"{published.name} archive (www.cs.toronto.edu/~kriz/cifar.html) there"
+        f"{root} must hold the folder {published.folder}, got none: unpack the binary version of {published.name} "
+        "(www.cs.toronto.edu/~kriz/cifar.html; the python version holds pickles, which are not read) there"
     )
 
 
 def read(published: Published, home: Path, split: str) -> Samples:
     """One split, (N, 3, 32, 32) in 8 bits, in the published order."""
     names = published.train if split == "train" else published.test
-    one = _read_binary if home.name == published.binary else _read_python
-    images, labels = zip(*(one(published, home, name) for name in names), strict=True)
-    samples = Samples(torch.from_numpy(np.concatenate(images)), torch.from_numpy(np.concatenate(labels)))
-    if int(samples.labels.min()) < 0 or int(samples.labels.max()) >= len(published.classes):
-        raise MeadaError(
-            f"{home}: labels of the {split} split run from {int(samples.labels.min())} to "
-            f"{int(samples.labels.max())}: {published.name} has {len(published.classes)} classes"
-        )
+    rows = np.concatenate([_rows(home / name, published.label_bytes + PIXELS) for name in names])
+    images = np.ascontiguousarray(rows[:, published.label_bytes :]).reshape(-1, 3, SIDE, SIDE)
+    labels = rows[:, published.label_bytes - 1].astype(np.int64)
+    samples = Samples(torch.from_numpy(images), torch.from_numpy(labels))
+    check(f"{published.name} {split} in {home}", samples, len(published.classes))
     return samples
+
+
+def _rows(path: Path, row: int) -> NDArray[np.uint8]:
+    """A row per image: its labels, then its red, green and blue plane."""
+    content = np.fromfile(regular(path), np.uint8)
+    if len(content) == 0 or len(content) % row:
+        raise MeadaError(f"{path} must hold rows of {row:,} bytes, got {len(content):,} bytes: it is damaged")
+    return content.reshape(-1, row)
 
 
 def read_test(published: Published, root: str | Path | None = None) -> Samples:
@@ -165,57 +154,22 @@ def read_test(published: Published, root: str | Path | None = None) -> Samples:
     return read(published, find(published, data_root(root)), "test")
 
 
+# What ``meada corrupt`` knows by name.
+TEST_SPLITS: dict[str, Callable[[], Stack]] = {
+    name: lambda one=one: cifar_c.stack(one.name, read_test(one))  # type: ignore[misc]
+    for name, one in PUBLISHED.items()
+}
+
+
 def _classes(published: Published, home: Path) -> tuple[str, ...]:
-    """CIFAR-100 has its hundred names in a file beside the images."""
-    listing, meta = home / "fine_label_names.txt", home / "meta"
-    names: Any = []
-    if published.label_key == "fine_labels" and listing.is_file():
-        names = listing.read_text(encoding="utf-8").split()
-    elif published.label_key == "fine_labels" and meta.is_file():
-        names = safe_pickle.read(meta).get("fine_label_names", [])
-    return tuple(map(str, names)) if len(names) == len(published.classes) else published.classes
-
-
-Part = tuple[NDArray[np.uint8], NDArray[np.int64]]
-
-
-def _read_binary(published: Published, home: Path, name: str) -> Part:
-    path, row = home / f"{name}.bin", published.label_bytes + PIXELS
-    if not path.exists():
-        raise MeadaError(f"{path} is missing: {published.name} has it in its binary form")
-    content = np.fromfile(regular(path), np.uint8)
-    if len(content) == 0 or len(content) % row:
-        raise MeadaError(f"{path} has {len(content):,} bytes: rows of {row:,} are published, so it is damaged")
-    rows = content.reshape(-1, row)
-    images = rows[:, published.label_bytes :].reshape(-1, 3, SIDE, SIDE)
-    return np.ascontiguousarray(images), rows[:, published.label_bytes - 1].astype(np.int64)
-
-
-def _read_python(published: Published, home: Path, name: str) -> Part:
-    path = home / name
-    batch = safe_pickle.read(path)
-    for key in ("data", published.label_key):
-        if key not in batch:
-            raise MeadaError(f"{path} has no '{key}': {published.name} has it in its python form")
-    images, labels = batch["data"], _whole_numbers(path, batch[published.label_key])
-    if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.ndim != 2:
-        raise MeadaError(f"{path}: 'data' is not an array of bytes, a row an image")
-    if images.shape != (len(labels), PIXELS):
-        raise MeadaError(
-            f"{path}: 'data' has shape {images.shape} for {len(labels)} labels: ({len(labels)}, {PIXELS}) is needed"
-        )
-    return np.array(images).reshape(-1, 3, SIDE, SIDE), labels
-
-
-def _whole_numbers(path: Path, labels: Any) -> NDArray[np.int64]:
-    numbers = isinstance(labels, list) and all(type(label) is int for label in labels)
-    if not labels or not numbers:
-        raise MeadaError(f"{path}: the labels are not a list of whole numbers")
-    return np.array(labels, np.int64)
+    """CIFAR-100 has its hundred names in a file next to the images."""
+    listing = home / "fine_label_names.txt"
+    names = read_text(listing).split() if listing.is_file() else []
+    return tuple(names) if len(names) == len(published.classes) else published.classes
 
 
 def _origin(home: Path, train: int, validation: int, seed: int) -> str:
     return (
-        f"{train:,} images to learn from and {validation:,} held out, drawn by seed {seed} of the "
+        f"{train:,} images to train on and {validation:,} held out, drawn by seed {seed} of the "
         f"training split; {home.name} md5 {md5(home)}"
     )

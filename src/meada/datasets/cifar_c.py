@@ -1,7 +1,7 @@
-"""CIFAR-C (Hendrycks and Dietterich, 2019): the test split under fifteen corruptions, five times.
+"""CIFAR-C (Hendrycks and Dietterich, 2019): the test split under fifteen corruptions at five severities.
 
-A file a corruption, the severities one after the other. Published files and generated ones, which
-a sidecar marks, are never taken for each other.
+One file per corruption, the severities one after the other. A sidecar file marks generated files, so that they are
+never taken for published ones.
 """
 
 import fcntl
@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from meada.corruptions import CORRUPTIONS, VALIDATION
+from meada.corruptions.sources import Stack
+from meada.corruptions.write import write
 from meada.datasets.task import Samples
 from meada.errors import MeadaError
 from meada.machine.limits import map_npy
@@ -75,8 +78,6 @@ def open_set(name: str, root: Path, clean: Samples, test: int, which: str) -> He
 
 def _open(folder: Path, clean: Samples, test: int) -> Held:
     """Check all of a folder before any of it is used."""
-    from meada.corruptions import CORRUPTIONS, VALIDATION  # corruptions look for data themselves
-
     if not folder.is_dir():
         raise MeadaError(
             f"{folder} is missing: unpack the published archive there, or set data.corrupted to 'generated'"
@@ -176,8 +177,6 @@ def _about(folder: Path, sidecar: dict[str, Any], test: int, total: int) -> str:
 
 def _generated(name: str, root: Path, clean: Samples, test: int) -> Path:
     """Made once and kept below ``root``; those of the whole test split serve any part of it."""
-    from meada.corruptions.write import write
-
     home = root / "generated"
     whole, part = (home / f"{name}-first-{count}" for count in (len(clean), test))
     if _finished(whole):
@@ -195,8 +194,6 @@ def _finished(folder: Path) -> bool:
     return path.exists() and json.loads(path.read_text(encoding="utf-8")).get("complete") is True
 
 
-def stack(name: str, samples: Samples) -> Any:
+def stack(name: str, samples: Samples) -> Stack:
     """Images with channels last, as :mod:`meada.corruptions.write` takes them."""
-    from meada.corruptions.sources import Stack
-
     return Stack(name, samples.images.permute(0, 2, 3, 1).numpy(), samples.labels.numpy())

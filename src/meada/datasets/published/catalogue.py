@@ -81,36 +81,23 @@ _KRIZ = "https://www.cs.toronto.edu/~kriz/cifar.html"
 _TEN_BINARY = [f"data_batch_{k}.bin" for k in range(1, 6)]
 
 
-def _cifar(name: str, archive: str, folder: str, files: dict[str, tuple[int | None, str | None]]) -> Domain:
-    """One of the two forms of CIFAR-10 or CIFAR-100; the archive unpacks to a folder of its own."""
-    classes, form = name.removeprefix("cifar").partition("-")[::2]
+def _cifar(name: str, archive: str, folder: str, files: dict[str, int]) -> Domain:
+    """The archive unpacks to a folder of its own; no checksums of its files are published."""
     return Domain(
         name=name,
-        about=f"photographs of {classes} classes, train and test, {form or 'binary'} version",
+        about=f"photographs of {name.removeprefix('cifar')} classes, train and test, binary version",
         images=60_000,
-        files=tuple(File(f"{folder}/{file}", *facts) for file, facts in files.items()),
+        files=tuple(File(f"{folder}/{file}", size) for file, size in files.items()),
         page=f"{_KRIZ} ({archive}, unpacked in the data folder)",
-        within=("", f"cifar{classes}"),
+        within=("", name),
     )
 
 
-CIFAR = (  # checksums of single files are published for the python version alone, by torchvision
+CIFAR = (
     _cifar("cifar10", "cifar-10-binary.tar.gz", "cifar-10-batches-bin",
-           dict.fromkeys([*_TEN_BINARY, "test_batch.bin"], (30_730_000, None))),
-    _cifar("cifar10-python", "cifar-10-python.tar.gz", "cifar-10-batches-py", {
-        "data_batch_1": (None, "c99cafc152244af753f735de768cd75f"),
-        "data_batch_2": (None, "d4bba439e000b95fd0a9bffe97cbabec"),
-        "data_batch_3": (None, "54ebc095f3ab1f0389bbae665268c751"),
-        "data_batch_4": (None, "634d18415352ddfa80567beed471001a"),
-        "data_batch_5": (None, "482c414d41f54cd18b22e5b47cb7c3cb"),
-        "test_batch": (None, "40351d587109b95175f43aff81a1287e"),
-    }),
+           dict.fromkeys([*_TEN_BINARY, "test_batch.bin"], 30_730_000)),
     _cifar("cifar100", "cifar-100-binary.tar.gz", "cifar-100-binary",
-           {"train.bin": (153_700_000, None), "test.bin": (30_740_000, None)}),
-    _cifar("cifar100-python", "cifar-100-python.tar.gz", "cifar-100-python", {
-        "train": (None, "16019d7e3df5f24257cddd939b257f8d"),
-        "test": (None, "f0ef6b0ae62326f3e7ffdfab6717acfc"),
-    }),
+           {"train.bin": 153_700_000, "test.bin": 30_740_000}),
 )  # fmt: skip
 
 CATALOGUE: dict[str, Domain] = {

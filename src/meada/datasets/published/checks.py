@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from meada.datasets.cifar import FORMS as CIFAR_FORMS
+from meada.datasets.cifar import PUBLISHED as CIFAR
 from meada.datasets.cifar import read as read_cifar
 from meada.datasets.digits import READERS, read_mnist
 from meada.datasets.pacs import count as count_pacs
@@ -34,10 +34,9 @@ def count_images(name: str, root: Path) -> int:
         return sum(len(read_mnist(root, split).labels) for split in ("train", "t10k"))
     if name == "pacs":  # counted, not decoded: a run decodes and names every fault
         return count_pacs(root)
-    if name in CIFAR_FORMS:
-        published, folder = CIFAR_FORMS[name]
-        splits = ("train", "test")
-        return sum(len(read_cifar(published, root / folder, split)) for split in splits)
+    if name in CIFAR:
+        home = root / CIFAR[name].folder
+        return sum(len(read_cifar(CIFAR[name], home, split)) for split in ("train", "test"))
     return len(READERS[name](root).labels)
 
 
