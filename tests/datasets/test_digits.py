@@ -90,8 +90,8 @@ WRONG = {
     "unknown target 'svnh': did you mean 'svhn'": {"targets": ["svnh"]},
     "targets is empty": {"targets": []},
     "train = 10 and validation = 3 images do not fit in the 12": {"train": 10},
-    "validation = 0 images: at least 1": {"validation": 0},
-    "train = -1 images: at least 1": {"train": -1},
+    "validation must be 1 or more, got 0": {"validation": 0},
+    "train must be 1 or more, got -1": {"train": -1},
 }
 
 
@@ -175,7 +175,7 @@ def test_provenance_names_file_checksum_and_whether_it_is_the_published_one(publ
     provenance = digits(root=published, **PARTS).provenance
     assert "not the published eb5a983be6a315427106f1b164d9cef3" in provenance["svhn"]
     assert "no checksum is published" in provenance["mnist_m"]
-    assert "images 1 to 7 to learn from, the next 3 held out" in provenance["mnist"]
+    assert "images 1 to 7 to train on, the next 3 held out" in provenance["mnist"]
 
 
 # the published files themselves

@@ -90,7 +90,7 @@ def test_fewer_of_each_domain_are_spread_over_its_classes(root):
 def test_the_record_says_how_much_of_it_is_there(root):
     told = pacs(targets=["sketch"], root=root, side=4).provenance
     assert "28 pictures to test on" in told["sketch"]
-    assert "21 pictures to learn from, 7 held out, by the published lists" in told["photo"]
+    assert "21 pictures to train on, 7 held out, by the published lists" in told["photo"]
     assert "28 of the 1,670 published" in told["photo"]
 
 
@@ -202,9 +202,9 @@ def test_a_request_that_cannot_be_met(root, settings, sentence):
 def test_a_missing_tree_says_where_it_can_be_had(tmp_path):
     with pytest.raises(MeadaError, match=r"pacs/images is missing; .*domaingeneralization"):
         pacs(targets=["photo"], root=tmp_path)
-    with pytest.raises(MeadaError, match="nowhere is no folder"):
+    with pytest.raises(MeadaError, match="nowhere must be a folder"):
         domains(folder="nowhere", targets=["photo"], root=tmp_path)
-    with pytest.raises(MeadaError, match="holds no DOMAIN/CLASS folders"):
+    with pytest.raises(MeadaError, match="must hold DOMAIN/CLASS folders"):
         domains(folder=str(tmp_path), targets=["photo"])
 
 

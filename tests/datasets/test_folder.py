@@ -107,7 +107,7 @@ def test_tests_go_by_their_folders_and_know_the_same_classes(classes, tmp_path):
     assert list(task.targets) == ["far", "other-photos"]
     assert [len(one) for one in task.targets.values()] == [2, 2]
     assert "'purple' of a test folder is unknown" in task.provenance["left out"]
-    with pytest.raises(MeadaError, match="none of dark, light"):
+    with pytest.raises(MeadaError, match="must have some of the classes dark, light, got cat"):
         paint(tmp_path / "strange" / "cat" / "a.png", 50)
         folder(path=str(classes), tests=[str(tmp_path / "strange")], side=4)
 
@@ -194,7 +194,7 @@ def test_a_thousand_classes_and_an_imbalance_of_a_hundred(tmp_path):
     [
         ([], "holds no CLASS folders"),
         (["a.png"], "holds no CLASS folders"),
-        (["cat/a.png"], "has one class, 'cat'"),
+        (["cat/a.png"], "must have at least two classes, got one, 'cat'"),
         (["cat/a.txt", "dog/b.txt"], "holds no CLASS folders"),
     ],
 )

@@ -1,4 +1,4 @@
-"""``meada data``: what is published, what of it is here, and how to get the rest."""
+"""``meada data``: list, check and download published data sets."""
 
 import json
 import sys
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="data",
-    help="Published data: what there is, whether it is whole, and how to get it.",
+    help="List, check and download published data sets.",
     no_args_is_help=True,
 )
 

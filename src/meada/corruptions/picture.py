@@ -1,4 +1,4 @@
-"""One picture that shows what the corruptions do: a row each, severity growing to the right."""
+"""Draw one picture of all corruptions: a row per corruption, severity growing to the right."""
 
 from collections.abc import Sequence
 

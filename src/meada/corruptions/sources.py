@@ -1,4 +1,4 @@
-"""What ``meada corrupt`` reads: an array with labels, a folder of pictures, a data set by name."""
+"""Sources for ``meada corrupt``: an array with labels, a folder of pictures, or a data set by name."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -28,8 +28,8 @@ class Stack:
             raise MeadaError(f"{self.name} holds no image")
         if len(self.images) != len(self.labels):
             raise MeadaError(
-                f"{self.name} holds {len(self.images)} images and {len(self.labels)} labels: "
-                "one label for each image is needed"
+                f"{self.name} must hold one label for each image, got {len(self.images)} images "
+                f"and {len(self.labels)} labels"
             )
 
     def digest(self) -> str:
@@ -99,8 +99,8 @@ def stack(path: Path, labels: Path) -> Stack:
     images = map_npy(path)
     if images.dtype != np.uint8 or images.ndim != 4 or images.shape[3] not in (1, 3):
         raise MeadaError(
-            f"{path} holds {images.dtype} of shape {images.shape}: "
-            "uint8 images of shape (N, H, W, 3) or (N, H, W, 1) are needed"
+            f"{path} must hold uint8 images of shape (N, H, W, 3) or (N, H, W, 1), "
+            f"got {images.dtype} of shape {images.shape}"
         )
     classes = map_npy(labels)
     if classes.ndim != 1 or not np.issubdtype(classes.dtype, np.integer):

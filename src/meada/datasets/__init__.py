@@ -1,4 +1,4 @@
-"""Every data set by the name that a recipe calls it by; each returns a :class:`Task`."""
+"""All data sets by their names in recipes; each is a function that returns a :class:`Task`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

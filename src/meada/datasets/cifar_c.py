@@ -89,7 +89,7 @@ def _open(folder: Path, clean: Samples, test: int) -> Held:
     missing = [name for name in CORRUPTIONS if not (folder / f"{name}.npy").is_file()]
     if missing:
         raise MeadaError(
-            f"{folder} lacks {', '.join(missing)}: all fifteen corruptions are needed, since the "
+            f"{folder} must hold all fifteen corruptions, got none of {', '.join(missing)}: the "
             "score is the mean over them"
         )
     _check_labels(folder / "labels.npy", clean.labels[:total])
@@ -105,7 +105,7 @@ def _open(folder: Path, clean: Samples, test: int) -> Held:
 
 
 def _sidecar(folder: Path, names: tuple[str, ...]) -> dict[str, Any]:
-    """What was written beside generated files; empty for published ones."""
+    """What was written next to generated files; empty for published ones."""
     path = folder / SIDECAR
     if not path.exists():
         return {}
@@ -136,11 +136,11 @@ def _sidecar(folder: Path, names: tuple[str, ...]) -> dict[str, Any]:
 def _check_labels(path: Path, clean: Labels) -> None:
     labels = map_npy(path)
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
-        raise MeadaError(f"{path} holds {labels.dtype} of shape {labels.shape}: labels are needed")
+        raise MeadaError(f"{path} must hold labels, got {labels.dtype} of shape {labels.shape}")
     wanted = np.tile(clean.numpy(), len(SEVERITIES))
     if labels.shape != wanted.shape:
         raise MeadaError(
-            f"{path} has {len(labels):,} labels: {len(wanted):,} are needed, the test split's five times over"
+            f"{path} must hold {len(wanted):,} labels, the test split's five times over, got {len(labels):,}"
         )
     different = int((labels != wanted).sum())
     if different:

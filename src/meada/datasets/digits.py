@@ -1,4 +1,4 @@
-"""Digits (section 4.1): learn from 10,000 MNIST images, meet SVHN, MNIST-M, SYN and USPS."""
+"""Digits (section 4.1): train on 10,000 MNIST images, test on SVHN, MNIST-M, SYN and USPS."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,7 +27,7 @@ def digits(
     validation: int = 5_000,
     targets: Sequence[str] = "available",
 ) -> Task:
-    """The first ``train`` MNIST images to learn from, the next ``validation`` held out.
+    """The first ``train`` MNIST images to train on, the next ``validation`` held out.
 
     ``targets`` are names of domains, whole test splits each (``mnist`` is its own test split); a
     named one whose file is missing is an error. ``"available"`` takes those of SVHN, MNIST-M, SYN
@@ -130,7 +130,7 @@ def resized(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
 def _first(raw: Raw, train: int, validation: int) -> Samples:
     for key, n in (("train", train), ("validation", validation)):
         if n < 1:
-            raise MeadaError(f"{key} = {n:,} images: at least 1 is needed")
+            raise MeadaError(f"{key} must be 1 or more, got {n:,}")
     if train + validation > len(raw.labels):
         raise MeadaError(
             f"train = {train:,} and validation = {validation:,} images do not fit in "
@@ -167,7 +167,7 @@ def _provenance(root: Path, names: list[str], train: int, validation: int) -> di
     absent = {name: "absent, not tested on" for name in TARGETS if not _any_present(name, root)}
     tested = {name: disk.provenance(files, root) for name, files in splits.items()}
     source = (
-        f"images 1 to {train:,} to learn from, the next {validation:,} held out, of "
+        f"images 1 to {train:,} to train on, the next {validation:,} held out, of "
         f"{disk.provenance(CATALOGUE['mnist'].files[:2], root)}"
     )
     if "mnist" in tested:

@@ -1,4 +1,4 @@
-"""Several domains out of one tree of pictures: learn from some of them, meet the others.
+"""Several domains in one tree of pictures: train on some of them, test on the others.
 
 PACS, VLCS, OfficeHome or anybody's own ``DOMAIN/CLASS/*.jpg``.
 """
@@ -39,13 +39,13 @@ def domains(
     Args:
         folder: the tree, as a path or below the data folder.
         side: width and height that every picture is resized to (bilinear).
-        per_domain: learn from at most so many pictures of each source, spread over its classes.
+        per_domain: train on at most this number of pictures of each source, spread over its classes.
         held_out: share of each class that chooses checkpoints, where the tree has no lists.
         seed: of that draw.
         root: the data folder; by default ``$MEADA_DATA``.
         cache: where decoded pictures are kept; by default ``$MEADA_CACHE``, else
             ``~/.cache/meada/images``.
-        tell: hears of pictures decoded, and of how many.
+        tell: called with the number of pictures decoded so far and in all.
     """
     _check(side, per_domain, held_out, seed)
     tree, learn, meet = _protocol_of(folder, root, sources, targets)
@@ -106,7 +106,7 @@ def _entries(
 def protocol(
     known: Sequence[str], sources: Sequence[str], targets: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Which domains to learn from and which to meet; whichever is not named is all the others.
+    """Which domains to train on and which to test on; whichever is not named is all the others.
 
     >>> protocol(["a", "c", "p", "s"], [], ["s"])
     (('a', 'c', 'p'), ('s',))
@@ -133,7 +133,7 @@ def _load(
     cache: str | Path | None,
     tell: Tell | None,
 ) -> list[Samples]:
-    """Read every part; faults of the tree and of its pictures are told of together."""
+    """Read every part; faults of the tree and of its pictures are raised together."""
     listings = [
         Listing(name, tree.pictures, tuple(file for of_one in part for file, _ in of_one))
         for name, part in parts.items()
@@ -173,7 +173,7 @@ def _provenance(
     by = "the published lists" if tree.lists else "a seeded draw by class"
     how = f"at {side}x{side} (Pillow, bilinear)"
     trained = {
-        name: f"{len(fit):,} pictures to learn from, {len(chosen):,} held out, by {by}, {how}"
+        name: f"{len(fit):,} pictures to train on, {len(chosen):,} held out, by {by}, {how}"
         for name, fit, chosen in zip(learn, parts[0], parts[1], strict=True)
     }
     tested = {name: f"{len(part[0]):,} pictures to test on, {how}" for name, part in zip(meet, parts[2], strict=True)}
@@ -183,11 +183,11 @@ def _provenance(
 def _check(side: int, per_domain: int | None, held_out: float, seed: int) -> None:
     if side < 1 or (per_domain is not None and per_domain < 1) or seed < 0:
         raise MeadaError(
-            f"side={side}, per_domain={per_domain}, seed={seed}: "
-            "pixels and pictures from 1 up and a seed from 0 up are needed"
+            "side and per_domain must be 1 or more and seed 0 or more, "
+            f"got side={side}, per_domain={per_domain}, seed={seed}"
         )
     if not 0 < held_out < 1:
-        raise MeadaError(f"held_out is {held_out}: a share between 0 and 1 is needed")
+        raise MeadaError(f"held_out must be between 0 and 1, got {held_out}")
 
 
 def say(done: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""Somebody's own pictures: learn from one folder, hold a part of it out, meet other folders."""
+"""A folder of one's own pictures: train on most of it, hold a part out, test on other folders."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -37,10 +37,10 @@ def folder(
 
     Args:
         path: the folder or the file.
-        tests: other folders or files, with the same classes, that are never learnt from.
+        tests: other folders or files, with the same classes, that are never trained on.
         side: width and height that every picture is resized to (bilinear).
-        train: learn from at most so many pictures, spread over classes and domains.
-        test: test on at most so many pictures of each test, spread over its classes.
+        train: train on at most this number of pictures, spread over classes and domains.
+        test: test on at most this number of pictures of each test, spread over its classes.
         held_out: share of each class of each domain that is kept from training.
         seed: of that draw.
         group: what must not be divided between training and held-out pictures, such as the object or
@@ -48,7 +48,7 @@ def folder(
             whose first group names it. Copies, pixel by pixel, are never divided.
         multilabel: take a CSV file of path and several columns of 0 and 1, too; labels are then (N, K).
         cache: where decoded pictures are kept, as for ``domains``.
-        tell: hears of pictures decoded, and of how many.
+        tell: called with the number of pictures decoded so far and in all.
     """
     _check(side, train, test, held_out, seed)
     own = survey(Path(path), group=group, cache=cache, tell=tell)
@@ -58,7 +58,7 @@ def folder(
             "several labels per picture are taken by meada robustify alone"
         )
     if len(own.classes) < FEWEST and not own.multilabel:
-        raise MeadaError(f"{path} has one class, '{own.classes[0]}': two are needed at least")
+        raise MeadaError(f"{path} must have at least two classes, got one, '{own.classes[0]}'")
     whole, kept = split(own, held_out=held_out, seed=seed)
     fit = spread(whole, train)
     found = targets(tests, own, group=group, cache=cache, tell=tell)
@@ -103,7 +103,7 @@ def targets(
             known = [p for p in one.pictures if p.domain == domain and (own.multilabel or p.label in classes)]
             if not known:
                 theirs, ours = (", ".join(list(names)[:4]) for names in (one.classes, classes))
-                raise MeadaError(f"test '{test}' has the classes {theirs}: none of {ours}")
+                raise MeadaError(f"test '{test}' must have some of the classes {ours}, got {theirs}")
             found[_free(domain, Path(test), {*found, *own.domains})] = (one, known)
     return found
 
@@ -114,7 +114,7 @@ def read_pictures(path: Path, classes: Sequence[str], side: int, cache: str | Pa
     known = [p for p in found.pictures if p.label in classes]
     if not known:
         theirs, ours = (", ".join(list(names)[:4]) for names in (found.classes, classes))
-        raise MeadaError(f"{path} has the classes {theirs}: none of {ours}")
+        raise MeadaError(f"{path} must have some of the classes {ours}, got {theirs}")
     listing = Listing("all", found.root, tuple(p.file for p in known))
     (images,) = load_images([listing], side, folder=cache, tell=say, lenient=True)
     labels = torch.tensor([list(classes).index(p.label) for p in known], dtype=torch.int64)
@@ -130,7 +130,7 @@ def _group_of(test: Path, group: str) -> str:
 
 
 def _free(name: str, path: Path, taken: Collection[str]) -> str:
-    """Two folders of one name are told apart by the folders that they lie in, or by number."""
+    """Give two folders of one name different names: that of the folder that they lie in, or a number."""
     full = f"{path.resolve().parent.name}-{name}"
     names = [name, full, *(f"{full}-{k}" for k in range(2, len(taken) + 3))]
     return next(one for one in names if one not in taken)
@@ -168,7 +168,7 @@ def _provenance(
     how = f"at {side}x{side} (Pillow, bilinear)"
     learnt, held = (Counter(p.domain for p in part) for part in (fit, kept))
     said = {
-        name: f"{learnt[name]:,} pictures to learn from, {held[name]:,} held out, by a seeded draw by class, {how}"
+        name: f"{learnt[name]:,} pictures to train on, {held[name]:,} held out, by a seeded draw by class, {how}"
         for name in own.domains
     }
     said |= {name: f"{len(part):,} pictures to test on, {how}" for name, (_, part) in met.items()}
@@ -194,8 +194,8 @@ def _warnings(
 def _check(side: int, train: int | None, test: int | None, held_out: float, seed: int) -> None:
     if min(side, 1 if train is None else train, 1 if test is None else test) < 1 or seed < 0:
         raise MeadaError(
-            f"side={side}, train={train}, test={test}, seed={seed}: "
-            "pixels and pictures from 1 up and a seed from 0 up are needed"
+            "side, train and test must be 1 or more and seed 0 or more, "
+            f"got side={side}, train={train}, test={test}, seed={seed}"
         )
     if not 0 < held_out < 1:
-        raise MeadaError(f"held_out is {held_out}: a share between 0 and 1 is needed")
+        raise MeadaError(f"held_out must be between 0 and 1, got {held_out}")

@@ -1,4 +1,4 @@
-"""PACS (section 4.2): learn from three kinds of picture, meet the fourth."""
+"""PACS (section 4.2): train on three kinds of picture, test on the fourth."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ def pacs(
 ) -> Task:
     """Leave-one-domain-out with ``targets=["sketch"]``, single-source with ``sources=["photo"]``.
 
-    By the published lists: ``train`` to learn from and ``crossval`` to choose by, both of the
+    By the published lists: ``train`` to train on and ``crossval`` to validate on, both of the
     sources; ``test``, which is the union of the two, of the targets alone. The arguments are those
     of :func:`meada.datasets.domains.domains`.
     """
@@ -45,7 +45,7 @@ def pacs(
         cache=cache,
         tell=tell,
     )
-    return replace(task, provenance=_beside_published(task, folder / "images"))
+    return replace(task, provenance=_with_published_count(task, folder / "images"))
 
 
 def pacs_sizes(
@@ -67,7 +67,7 @@ def count(root: Path) -> int:
     return sum(_held(root / "pacs" / "images", name) for name in DOMAINS)
 
 
-def _beside_published(task: Task, pictures: Path) -> dict[str, str]:
+def _with_published_count(task: Task, pictures: Path) -> dict[str, str]:
     return {
         name: f"{what}; {_held(pictures, name):,} of the {DOMAINS[name]:,} published are there"
         for name, what in task.provenance.items()

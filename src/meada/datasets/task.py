@@ -1,4 +1,4 @@
-"""What a run trains on, selects on and is tested on, whatever it was read from."""
+"""A task: the labelled images that a run trains on, validates on and is tested on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -46,7 +46,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Task:
-    """One source to learn from, a held-out part of it, and domains never seen in training."""
+    """A source to train on, a held-out part of it, and domains never seen in training."""
 
     classes: tuple[str, ...]
     train: Samples
@@ -55,7 +55,7 @@ class Task:
     sources: tuple[str, ...]
     provenance: dict[str, str] = field(default_factory=dict)  # domain -> what was read, for records
     clean: Samples | None = None  # the source's own test split: scored, in no mean over targets
-    severities: int = 0  # each target holds so many severities in equal parts, the mildest first
+    severities: int = 0  # number of severities in each target, in equal parts, the mildest first
     crafted: Literal["shifts", "corruptions"] = "shifts"  # disjoint from the targets
     multilabel: bool = False  # each picture may show several of the classes
 

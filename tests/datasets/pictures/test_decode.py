@@ -13,7 +13,7 @@ from meada.errors import MeadaError
 
 
 def png16(path: Path, side: int = 4) -> Path:
-    """A colour PNG of 16 bits a channel, which Pillow can read and not write."""
+    """A colour PNG of 16 bits per channel, which Pillow can read and not write."""
     piece = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     rows = b"".join(b"\0" + b"\x12\x34" * 3 * side for _ in range(side))
     header = piece(b"IHDR", struct.pack(">IIBBBBB", side, side, 16, 2, 0, 0, 0))

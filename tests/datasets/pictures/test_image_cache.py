@@ -1,4 +1,4 @@
-"""Decoded once, mapped from disk, made anew when a file changes, whole or not at all."""
+"""Decoded once, mapped from disk, made again when a file changes, whole or not at all."""
 
 import fcntl
 import os

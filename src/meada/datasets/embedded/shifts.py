@@ -82,7 +82,7 @@ def coloured(masks: Grey, pairs: Sequence[tuple[RGB, RGB]]) -> Colour:
 
 
 def typeset(digit: str, font: Path, rng: Generator, before: str = "", after: str = "") -> Image.Image:
-    """One digit, white on black, off centre and tilted, in line with what is beside it."""
+    """One digit, white on black, off centre and tilted, in line with its neighbours."""
     x, y = SIDE / 2 + rng.uniform(-SHIFT, SHIFT, size=2)
     face = typeface(font, int(rng.integers(*EM, endpoint=True)))
     left, top, right, bottom = face.getbbox(digit)

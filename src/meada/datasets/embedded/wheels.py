@@ -1,4 +1,4 @@
-"""Real pictures inside installed wheels, read from their files; no package is imported."""
+"""Read real digits, photographs and fonts from the files of installed packages, without importing them."""
 
 import zlib
 from importlib.metadata import version

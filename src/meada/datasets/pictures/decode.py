@@ -1,7 +1,6 @@
-"""A picture file as the network sees it: 8-bit RGB of one size, or a sentence on why it cannot be.
+"""Decode a picture file to 8-bit RGB of one size, or say in a sentence why that cannot be done.
 
-What would be guesswork is refused: CMYK without its profile, and more than 8 bits a channel.
-Whoever would rather have a near colour than no picture asks for it (``lenient``).
+CMYK and more than 8 bits per channel, which have no exact form in 8-bit RGB, are refused unless ``lenient`` is set.
 """
 
 import warnings
@@ -55,7 +54,7 @@ def _explained(path: Path) -> Iterator[None]:
         most = 2 * (Image.MAX_IMAGE_PIXELS or 0) // 1_000_000
         raise MeadaError(f"has more than {most:,} million pixels: save it smaller") from None
     except UnidentifiedImageError:
-        raise MeadaError("is no picture that can be read: its bytes are of no known kind") from None
+        raise MeadaError("is no picture that can be read: its bytes are of no known format") from None
     except (OSError, ValueError, SyntaxError, EOFError) as error:
         what = " ".join(str(error).replace(str(path), "the file").split()) or type(error).__name__
         raise MeadaError(f"is no picture that can be read ({what})") from None
@@ -63,9 +62,9 @@ def _explained(path: Path) -> Iterator[None]:
 
 @contextmanager
 def large_ones_too() -> Iterator[None]:
-    """Pillow warns of a picture that may fill memory, and refuses one of twice that size.
+    """Silence Pillow's warning of a large picture; one of twice that size is still refused.
 
-    The warning is not for whoever reads a folder; around threads, not inside them.
+    Use it around threads, not inside them.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
@@ -76,7 +75,7 @@ def refuse(image: Image.Image) -> None:
     """Names what is wrong with a kind of picture that has no exact 8-bit RGB form."""
     # A 16-bit colour PNG opens as "RGB" and loses its lower bytes: only the tile tells.
     if image.mode.startswith(("I", "F")) or ";16" in str(getattr(image, "tile", "")):
-        raise MeadaError(f"has more than 8 bits a channel: {ADVICE}")
+        raise MeadaError(f"has more than 8 bits per channel: {ADVICE}")
     if image.mode == "CMYK":
         raise MeadaError(f"is CMYK, whose colours depend on a profile: {ADVICE}")
     if image.mode not in (*EXACT, *TRANSPARENT):

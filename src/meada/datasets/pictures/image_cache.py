@@ -1,7 +1,7 @@
-"""Pictures decoded once: a list of files as one 8-bit array on disk, mapped into memory.
+"""Decode pictures once: a list of files as one 8-bit array on disk, mapped into memory.
 
-The array is named after what it was made of (paths, sizes, times of change), so it is made anew
-when a file changes; it appears whole or not at all, and takes the place of the one before it.
+The array is named after what it was made of (paths, sizes, times of change), so it is made again
+when a file changes; it appears whole or not at all, and replaces the one before it.
 """
 
 import fcntl
@@ -121,12 +121,12 @@ def mapped(path: Path) -> Images8:
         # "c": private to this process, since torch warns of arrays that it may not write to
         return torch.from_numpy(map_npy(path, "c"))
     except (OSError, MeadaError) as error:
-        raise MeadaError(f"{path} cannot be read ({error}): delete it, and it is made anew") from None
+        raise MeadaError(f"{path} cannot be read ({error}): delete it, and it is made again") from None
 
 
 @contextmanager
 def _draft(path: Path) -> Iterator[tuple[int, Callable[[], None]]]:
-    """A file beside ``path`` that takes its name when it is kept, and is gone otherwise."""
+    """A file next to ``path`` that takes its name when it is kept, and is removed otherwise."""
     with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         _sweep(path.parent)

@@ -18,7 +18,7 @@ Entry = tuple[str, int]  # a picture below the tree's pictures, and its class
 
 @dataclass(frozen=True)
 class Tree:
-    """What lies where; ``faults`` grows as parts are read, and is told of once, as a whole."""
+    """Where things are; ``faults`` grows as parts are read, and is raised once, as a whole."""
 
     pictures: Path  # the folder of the domains
     lists: Path | None  # the folder of DOMAIN_{train,crossval,test}_kfold.txt
@@ -28,15 +28,15 @@ class Tree:
 
 
 def read_tree(folder: Path) -> Tree:
-    """``folder`` holds the domains, or holds them in ``images`` beside ``splits``."""
+    """``folder`` holds the domains, or holds them in ``images`` next to ``splits``."""
     if not folder.is_dir():
-        raise MeadaError(f"{folder} is no folder: a tree DOMAIN/CLASS/*.jpg is needed there")
+        raise MeadaError(f"{folder} must be a folder DOMAIN/CLASS/*.jpg, got none")
     pictures = folder / "images" if (folder / "images").is_dir() else folder
     lists = folder / "splits" if (folder / "splits").is_dir() else None
     domains = [name for name in _folders(pictures) if (pictures / name) != lists]
     classes = sorted({name for domain in domains for name in _folders(pictures / domain)})
     if not classes:
-        raise MeadaError(f"{pictures} holds no DOMAIN/CLASS folders: a tree of pictures is needed")
+        raise MeadaError(f"{pictures} must hold DOMAIN/CLASS folders, got none")
     return Tree(pictures, lists, tuple(domains), tuple(classes))
 
 

@@ -1,4 +1,4 @@
-"""What is published of each domain: its files, their sizes and checksums, and where to get them."""
+"""The published data sets: their files, sizes, checksums and addresses."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What of the published data is there, and whether it is whole."""
+"""Check which published data sets are present and whether their files are whole."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Published files on disk: where they lie, whether they are there, what their checksums are."""
+"""Locate published files on disk and compute their checksums."""
 
 import hashlib
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Fetch a published file: resumed where it broke off, checked, and put in place in one stroke."""
+"""Download a published file: resumable, checked against its checksum, moved into place when whole."""
 
 import http.client
 import os
