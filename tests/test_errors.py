@@ -1,7 +1,5 @@
 """A MeadaError is a ValueError, and no other clause takes it for one of its own."""
 
-import json
-
 import pytest
 import torch
 from torch import nn
@@ -9,7 +7,6 @@ from torch import nn
 from meada.algorithm import Plan
 from meada.errors import MeadaError, NonFiniteError
 from meada.networks.embedding import check_fits
-from meada.robustify.prepare import Asked, read_plan
 
 
 def test_whoever_catches_value_errors_catches_ours():
@@ -26,11 +23,3 @@ def test_a_network_that_gives_no_logits_is_told_so_and_not_that_the_shape_is_wro
     net = nn.Sequential(nn.Flatten(), nn.Linear(12, 6), nn.Unflatten(1, (2, 3)))
     with pytest.raises(MeadaError, match=r"^the network gave \(2, 2, 3\) for 2 images"):
         check_fits(net, torch.rand(2, 3, 2, 2), torch.tensor([0, 1]))
-
-
-def test_a_plan_with_an_unknown_key_names_the_key(tmp_path):
-    recipe = {"name": "x", "data": {"name": "embedded"}, "network": {"name": "lenet"}}
-    held = {"asked": {}, "settings": {}, "recipes": {"erm": {**recipe, "method": {"name": "ermm"}}}}
-    (tmp_path / "plan.json").write_text(json.dumps(held))
-    with pytest.raises(MeadaError, match="^unknown method 'ermm': did you mean 'erm'"):
-        read_plan(tmp_path / "plan.json", Asked(data="photos"))

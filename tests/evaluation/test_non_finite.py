@@ -13,7 +13,7 @@ from meada.errors import NonFiniteError
 from meada.evaluation.attack import under_attack
 from meada.evaluation.readability import judge
 from meada.evaluation.selection import Selection
-from meada.robustify.robustness import robustness
+from meada.robustify.scoring import score_all, sets
 from meada.runs.recipe import load_recipe
 from meada.runs.run import run
 
@@ -57,12 +57,11 @@ def test_a_candidate_is_refused_on_the_domain_that_breaks_it():
         Selection(task, subset=3, crafted_size=1).scores(Broken(), step=7)
 
 
-def test_robustify_scores_no_network_that_gives_nan():
-    with pytest.raises(NonFiniteError, match="of 'gaussian_noise'$"):
-        robustness(
-            {"erm": Broken()}, samples(True, True, side=32), images=2, severities=[1], seed=0,
-            tell=lambda *_: None,
-        )  # fmt: skip
+def test_robustify_scores_no_network_that_gives_nan(tmp_path):
+    made = sets(samples(True, True, side=32), {}, trained=frozenset(), shifted_n=2, severities=[1], seed=0)
+    with pytest.raises(NonFiniteError, match="of 'held_out'$"):
+        score_all({"plain": Broken()}, made, tmp_path, tell=lambda *_: None)
+    assert not list(tmp_path.iterdir())
 
 
 def test_neither_an_attack_nor_a_judge_counts_nan_as_class_0():

@@ -1,188 +1,219 @@
-"""Robustify as a new user meets it: a folder with traps in, a hardened model and its proof out."""
+"""Robustify as a new user meets it: a folder with traps in, a delivered model and its evidence out."""
 
 import json
 import re
 import sys
-from contextlib import nullcontext
-from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 
+import numpy as np
 import pytest
-from safetensors import safe_open
+import torch
+from safetensors.torch import load_file, save_file
 
+import meada
 from meada.corruptions import CORRUPTIONS
+from meada.datasets.folder import folder
+from meada.deploy.model import open_model
 from meada.errors import MeadaError
-from meada.robustify.pipeline import carried_out, planned
-from meada.robustify.prepare import Asked
-from meada.robustify.robustness import verdict
-from meada.runs.run import run
+from meada.evaluation import predict
+from meada.evaluation.selection import fixed_subset
+from meada.robustify import robustify, stages
+from meada.robustify.scoring import corrupted
 
 NETWORK = """
 from torch import nn
 
-def tiny(num_classes, width=4):
+def tiny(num_classes):
     return nn.Sequential(
-        nn.Conv2d(3, width, 7, stride=4), nn.ReLU(), nn.Flatten(),
-        nn.Linear(width * 49, 8), nn.ReLU(), nn.Linear(8, num_classes),
+        nn.Conv2d(3, 4, 7, stride=4), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(),
+        nn.Linear(196, 8), nn.ReLU(), nn.Linear(8, num_classes),
     )
 """
-QUICK = (
-    "plan.total_steps=12", "plan.min_steps=4", "plan.rounds=1", "method.steps=2", "descent.lr=0.01",
-    "evaluation.every=6", "robustness.images=4", "robustness.severities=[3]", "network.width=3",
-)  # fmt: skip
-quiet = lambda label: nullcontext(lambda phase, done, total: None)
+QUICK = ("steps=12", "trial_steps=2", "shifted=5", "severities=[3]")
+SCORES = {"accuracy", "balanced_accuracy", "ece", "nll", "n"}
 
 
 @pytest.fixture
-def asked(tmp_path: Path, single: None) -> Asked:
+def tiny(tmp_path: Path, single: None) -> dict[str, object]:
+    """A small network with weights of its own, so that every stage runs."""
     (tmp_path / "net.py").write_text(NETWORK)
-    return Asked(
-        data=str(tmp_path / "photos"),
-        network=f"{tmp_path / 'net.py'}:tiny",
-        side=32,
-        seed=3,
-        changes=QUICK,
-    )
+    space: dict[str, object] = {}
+    exec(NETWORK, space)
+    torch.manual_seed(0)
+    save_file(space["tiny"](5).state_dict(), tmp_path / "w.safetensors")  # type: ignore[operator]
+    return {
+        "network": f"{tmp_path / 'net.py'}:tiny", "weights": tmp_path / "w.safetensors", "side": 32, "seed": 3,
+        "settings": QUICK, "say": lambda text: None,
+    }  # fmt: skip
 
 
-def test_a_folder_with_every_trap_becomes_a_model(trapped, elsewhere, asked, tmp_path):
+@pytest.mark.parametrize("pretrained", [True, False])
+def test_a_folder_with_every_trap_becomes_a_model(trapped, elsewhere, tiny, tmp_path, pretrained):
     said: list[str] = []
-    asked = replace(asked, tests=(str(elsewhere),))
-    plan = planned(asked, tmp_path / "out", say=said.append, bar=quiet)
+    how = {**tiny, "say": said.append} | ({} if pretrained else {"weights": None})
+    out = tmp_path / "out"
+    outcome = robustify(trapped, out, test=[elsewhere], **how)
     warnings = "\n".join(line for line in said if line.startswith("warning"))
     assert "class 'empty' is left out" in warnings and "4 files are left out" in warnings
-    for name in ("red/1.jpg", "green/text.jpg", "green/notes.txt", "red/huge.png has more than"):
-        assert name in warnings
-    assert not re.search("grey|cmyk|deep|turned", warnings)  # they are taken
-    assert plan.settings["network.width"].value == 3 and plan.settings["data.side"].value == 32
+    assert any("can show differences from about" in line for line in said)
 
-    outcome = carried_out(plan, tmp_path / "out", bar=quiet)
-    for record, method in ((outcome.before, "erm"), (outcome.after, "meada")):
-        held = json.loads((tmp_path / "out" / method / "record.json").read_text())
-        assert held == record and record["method"] == method and record["steps"] == 12
-        assert record["results"]["last"]["elsewhere"]["n"] == 12
-        beyond = record["robustness"]
-        assert len(beyond["corruptions"]) == 15 and len(beyond["crafted"]) == 11
-        assert beyond["corruptions"]["fog"]["n"] == 4 and beyond["severities"] == [3]
-        assert "a fixed 4 of the" in beyond["note"] and "severity 3" in beyond["note"]
-        assert "red/huge.png" in record["provenance"]["left out"]
-        attack = json.loads((tmp_path / "out" / method / "attack.json").read_text())
-        assert attack["domains"]["held-out pictures"]["n"] == 4
-    assert [r["pool"] for r in outcome.after["rounds"]] == [2 * 26]  # 7 of 9, 9 of 11 and 10 of 13
-
-    with safe_open(tmp_path / "out" / "model.safetensors", "pt") as model:
-        about = model.metadata()
-    assert about["classes"].split("\n") == ["blue", "green", "red"] and about["side"] == "32"
-    assert about["network"] == asked.network and 'name = "meada"' in about["recipe_toml"]
-    page = (tmp_path / "out" / "MODEL_CARD.md").read_text()
-    for words in (
-        "## Data",
-        "## Settings",
-        "## Limits",
-        "test: elsewhere",
-        "plan.total_steps | 12",
-    ):
-        assert words in page
-    assert "Before and after" in (tmp_path / "out" / "report.html").read_text()
+    held = json.loads((out / "outcome.json").read_text())
+    assert held == json.loads(json.dumps(outcome.content))
+    names = ["plain", "plain_repeat", "probe", "hardened", "averaged", "interpolated"]
+    assert list(held["candidates"]) == [n for n in names if pretrained or n not in ("probe", "interpolated")]
+    for one in held["candidates"].values():
+        assert set(one["held_out"]) >= SCORES and one["tests"]["elsewhere"]["n"] == 12
+        assert set(one["corruptions"]["by_name"]) == set(CORRUPTIONS)
+        mean = np.mean([s["accuracy"] for s in one["corruptions"]["by_name"].values()])
+        assert one["corruptions"]["mean"] == pytest.approx(mean) and one["corruptions"]["n"] == 5  # pictures, not rows
+        families = one["validation_shifts"]["families"]
+        assert families and not set(families) & set(held["trained_families"])
+    assert set(held["differences"]) == set(held["candidates"]) - {"plain"}
+    for one in held["differences"].values():
+        assert one["corruptions"]["low"] <= one["corruptions"]["mean"] <= one["corruptions"]["high"]
+    assert "red/huge.png" in held["provenance"]["left out"]
+    assert held["delivered"] == outcome.delivered in held["candidates"] and outcome.delivered in outcome.table()
+    assert "## Limits" in (out / "MODEL_CARD.md").read_text() and "Is it better?" in (out / "report.html").read_text()
 
 
-def test_the_same_command_carries_on_and_another_is_refused(photos, asked, tmp_path, monkeypatch):
+def test_the_delivered_model_is_the_file_at_the_top_and_scores_what_is_written(photos, tiny, tmp_path):
+    outcome = robustify(photos, tmp_path / "out", **tiny)
+    model = open_model(tmp_path / "out" / "model.safetensors", **_trusting(tiny))
+    own = load_file(tmp_path / "out" / "candidates" / f"{outcome.delivered}.safetensors")
+    scale = outcome.content["temperature"]["value"]
+    for name, value in model.net.state_dict().items():
+        torch.testing.assert_close(value * scale if name.startswith("6.") else value, own[name])
+    task = folder(path=str(photos), side=32, seed=3)
+    some = fixed_subset("robustness", task.validation, 5)
+    for name in ("contrast", "fog"):  # of held-out pictures, not of those trained on
+        guess = predict(model.net, corrupted(some.images, name, [3], 3)).argmax(-1)
+        accuracy = outcome.content["candidates"][outcome.delivered]["corruptions"]["by_name"][name]["accuracy"]
+        assert accuracy == pytest.approx(100 * float((guess == some.labels).double().mean()))
+
+
+def test_all_candidates_see_the_same_pixels(photos, tiny, tmp_path):
     out = tmp_path / "out"
-    plan = planned(asked, out, say=print, bar=quiet)
-    run(plan.erm, out / "erm")  # then the power went
-    (out / "meada").mkdir()
-    before = (out / "plan.json").read_bytes()
-    monkeypatch.setattr("meada.robustify.pipeline.prepare", lambda *_, **__: pytest.fail("planned anew"))
-    again = planned(asked, out, say=print, bar=quiet)
-    assert (again.erm, again.hardened) == (plan.erm, plan.hardened)
-    stamp = (out / "erm" / "model.safetensors").stat().st_mtime_ns
-    first = carried_out(again, out, bar=quiet)
-    assert (out / "erm" / "model.safetensors").stat().st_mtime_ns == stamp  # not trained again
-    assert carried_out(again, out, bar=quiet).after == first.after
-    assert (out / "plan.json").read_bytes() == before
+    robustify(photos, out, **{**tiny, "weights": None, "settings": (*QUICK, "average_from=0.99")})
+    scores = load_file(out / "scores" / "corruption.gaussian_noise.safetensors")
+    # the mean of the last step's weights alone is hardened itself
+    torch.testing.assert_close(scores["logits/averaged"], scores["logits/hardened"])
+
+
+@pytest.mark.parametrize("stage", ["families", "plain_repeat", "hardened", "score"])
+def test_a_command_that_was_killed_carries_on_to_the_same_bits(photos, tiny, tmp_path, monkeypatch, stage):
+    whole = robustify(photos, tmp_path / "whole", **tiny)
+    monkeypatch.setattr("meada.robustify.training.SAVE_SECONDS", 0.0)  # a checkpoint every step
+
+    class Killed(BaseException):
+        pass
+
+    def dying(*arguments):
+        real = stages.STAGES[stage] if stage in ("families", "score") else None
+        if real:
+            raise Killed
+        count = [0]
+
+        def tell(done, n):
+            count[0] += 1
+            if count[0] == 5:
+                raise Killed
+
+        return untouched(arguments[0], tell)
+
+    untouched = stages.STAGES[stage]
+    monkeypatch.setitem(stages.STAGES, stage, dying)
+    with pytest.raises(Killed):
+        robustify(photos, tmp_path / "again", **tiny)
+    monkeypatch.setitem(stages.STAGES, stage, untouched)
+    resumed = robustify(photos, tmp_path / "again", **tiny)
+    for name in ("hardened", "averaged", "plain_repeat", "interpolated"):
+        files = [tmp_path / out / "candidates" / f"{name}.safetensors" for out in ("whole", "again")]
+        assert files[0].read_bytes() == files[1].read_bytes(), name
+    assert (tmp_path / "whole/model.safetensors").read_bytes() == (tmp_path / "again/model.safetensors").read_bytes()
+    assert resumed.content["candidates"] == whole.content["candidates"]
+
+
+def test_a_finished_folder_is_not_trained_again_and_another_command_is_refused(photos, tiny, tmp_path):
+    first = robustify(photos, tmp_path / "out", **tiny)
+    stamp = (tmp_path / "out" / "candidates" / "hardened.safetensors").stat().st_mtime_ns
+    again = robustify(photos, tmp_path / "out", **tiny)
+    assert again.content["candidates"] == first.content["candidates"]
+    assert (tmp_path / "out" / "candidates" / "hardened.safetensors").stat().st_mtime_ns == stamp
     with pytest.raises(MeadaError, match="was begun with seed 3, not 4"):
-        planned(replace(asked, seed=4), out, say=print, bar=quiet)
+        robustify(photos, tmp_path / "out", **{**tiny, "seed": 4})
 
 
-def test_a_budget_is_in_the_record(photos, asked, tmp_path):
-    kept = tuple(c for c in QUICK if "severities" in c or "rounds" in c or "min_steps" in c)
-    asked = replace(asked, minutes=0.02, changes=("plan.min_steps=1", *kept[1:]))
-    plan = planned(asked, tmp_path / "out", say=print, bar=quiet)
-    assert "fitted to 0.02 minutes" in plan.hardened.note == plan.erm.note
-    assert plan.hardened.plan.total_steps < 200
-    assert plan.erm.plan == plan.hardened.plan  # equal gradient steps
+def test_a_data_set_in_memory_is_as_good_as_a_folder(tiny, tmp_path, rng):
+    images = [torch.from_numpy(rng.random((3, 36, 36), np.float32)) for _ in range(30)]
+    data = [(x, k % 2) for k, x in enumerate(images)]
+
+    class Pairs(torch.utils.data.Dataset):
+        def __len__(self) -> int:
+            return len(data)
+
+        def __getitem__(self, k: int) -> tuple[torch.Tensor, int]:
+            return data[k]
+
+    quick = {**tiny, "weights": None}
+    found = robustify(Pairs(), tmp_path / "out", **quick)
+    held = found.content["candidates"]["plain"]["held_out"]
+    assert held["n"] == 6 and 0 <= held["auc"] <= 1  # two classes
+    assert robustify(Pairs(), tmp_path / "out", **quick).delivered == found.delivered  # carried on
+
+
+def test_ones_own_model_is_compared(photos, tiny, tmp_path):
+    quick = {**tiny, "weights": None}
+    robustify(photos, tmp_path / "first", **quick)
+    found = robustify(photos, tmp_path / "second", model=tmp_path / "first", **quick)
+    own = found.content["candidates"]["own"]
+    assert own["held_out"]["n"] == 6 and found.delivered != "own" and "own" in found.content["differences"]
 
 
 @pytest.mark.parametrize(
     "change, sentence",
     [
-        ({"method": "meda"}, "unknown method 'meda': did you mean"),
-        ({"method": "erm"}, "compared with"),
-        ({"side": 16}, "--side 16"),
-        ({"minutes": 0.0}, "--minutes 0"),
-        ({"network": "", "weights": "w.pth"}, "--weights needs the --network"),
-        ({"weights": "nowhere.pth"}, "no file of weights at nowhere.pth"),
+        ({"side": 16}, "--side must be from 28 to 512, got 16"),
+        ({"minutes": 0.0}, "--minutes must be greater than 0, got 0"),
+        ({"network": None}, "--weights must come with the --network"),
+        ({"weights": "nowhere.pth"}, "--weights must be a file"),
         ({"network": "resnet81"}, "unknown network 'resnet81': did you mean"),
-        ({"data": "nowhere"}, "nowhere is neither a folder"),
-        ({"changes": ("plan.round=1",)}, "unknown key 'plan.round'"),
-        ({"changes": ("robustness.image=1",)}, "unknown key 'robustness.image'"),
-        ({"changes": ("robustness.severities=[6]",)}, "'robustness.severities' is"),
-        ({"tests": ("nowhere",)}, "nowhere is neither a folder"),
+        ({"settings": ("step=1",)}, "unknown key 'step'"),
+        ({"settings": ("severities=3",)}, "key 'severities' is 3"),
+        ({"test": ("nowhere",)}, "nowhere is neither a folder"),
+        ({"model": "nowhere"}, "--model must be"),
     ],
 )
-def test_bad_input_is_a_sentence_and_leaves_no_plan(photos, asked, tmp_path, change, sentence):
+def test_bad_input_is_a_sentence_and_leaves_no_plan(photos, tiny, tmp_path, change, sentence):
     with pytest.raises(MeadaError, match=re.escape(sentence)):
-        planned(replace(asked, **change), tmp_path / "out", say=print, bar=quiet)
+        robustify(photos, tmp_path / "out", **{**tiny, **change})
     assert not (tmp_path / "out" / "plan.json").exists()
 
 
-def test_a_folder_of_somebody_elses_is_left_alone(photos, asked, tmp_path):
+def test_a_folder_of_somebody_elses_is_left_alone(photos, tiny, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").write_text("years of work")
-    with pytest.raises(MeadaError, match="--out needs a new folder"):
-        planned(asked, tmp_path / "out", say=print, bar=quiet)
+    with pytest.raises(MeadaError, match="--out must be a new folder"):
+        robustify(photos, tmp_path / "out", **tiny)
 
 
-def test_the_command_prints_plan_and_outcome(photos, asked, tmp_path, monkeypatch, capsys):
+def test_the_command_prints_the_table(photos, tiny, tmp_path, monkeypatch, capsys):
     from meada.cli.main import main
 
     monkeypatch.chdir(tmp_path)
-    words = [
-        "robustify",
-        "--data",
-        "photos",
-        "--network",
-        "net.py:tiny",
-        "--side",
-        "32",
-        "--out",
-        "o",
-    ]
+    words = ["robustify", "--data", "photos", "--network", "net.py:tiny", "--side", "32", "--out", "o"]
     monkeypatch.setattr(sys, "argv", ["meada", *words, *(w for c in QUICK for w in ("--set", c))])
     with pytest.raises(SystemExit) as stop:
         main()
     shown = capsys.readouterr()
     assert stop.value.code == 0, shown.err
-    assert "plan.total_steps" in shown.err and "by a few steps timed here" in shown.err
-    assert "before and after" in shown.out and "15 corruptions, mean" in shown.out
-    assert "report.html" in shown.out and "Under corruptions meada" in shown.out
+    assert "steps = 12" in shown.err and "by steps timed here" in shown.err
+    assert "plain_repeat" in shown.out and "Delivered: " in shown.out and "report.html" in shown.out
 
 
-@pytest.mark.parametrize(
-    "ours, said",
-    [(64.0, "4.0 points better than ERM: take the hardened"),
-     (60.2, "differ by +0.2 points, which 400 pictures cannot"),
-     (50.0, "10.0 points worse than ERM: take the plain model (erm/model.safetensors)")],
-)  # fmt: skip
-def test_the_verdict_is_by_corruptions_of_held_out_pictures(ours, said):
-    def record(method, accuracy, elsewhere):
-        one = {"accuracy": accuracy, "n": 10}
-        return {
-            "method": method, "source": {"last": one},
-            "results": {"last": {"elsewhere": {"accuracy": elsewhere, "n": 10}}},
-            "robustness": {
-                "images": 400, "corruptions": dict.fromkeys(CORRUPTIONS, one), "crafted": {"a": one}
-            },
-        }  # fmt: skip
+def test_it_is_a_function_of_the_package():
+    assert callable(meada.robustify) and signature(meada.robustify) == signature(robustify)
 
-    assert said in verdict(record("erm", 60.0, 90.0), record("meada", ours, 10.0))
+
+def _trusting(tiny: dict[str, object]) -> dict[str, object]:
+    return {"trust": [tiny["network"]]}

@@ -1,104 +1,77 @@
-"""Settings by the size and number of pictures; time by measured costs; a budget that is kept."""
-
-from dataclasses import replace
+"""Settings by the size and number of pictures, and the plan that fits a time."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meada.methods import METHODS
-from meada.robustify.budget import Costs, Sizes, estimate, fit, shrunk, told
-from meada.robustify.plan import Facts, Setting, nested, plan_for
+from meada.errors import MeadaError
+from meada.robustify.plan import SLACK, Costs, Facts, Plan, duration, estimate, fit, plan_for, shrunk
 
-COSTS = Costs(step=0.5, climb=0.02, look=0.01, corrupt=0.02)
-SIZES = Sizes(train=800, held_out=200, tests=(500, 60))
-double = lambda n, rounds: n * 2**rounds
-
-
-def seconds(plan, costs=COSTS, sizes=SIZES):
-    return sum(estimate(plan, costs, sizes, double).values())
+COSTS = Costs(plain=0.5, hardened=1.5, look=0.01, corrupt=0.02)
+FACTS = Facts(train=800, held_out=200, side=200)
+TESTS = (500, 60)
 
 
-@given(
-    images=st.integers(2, 10**6), side=st.integers(1, 5000), weights=st.booleans(),
-    network=st.sampled_from(["", "alexnet", "lenet", "me.py:net"]),
-    method=st.sampled_from(sorted(METHODS)),
-)  # fmt: skip
-def test_every_plan_can_be_run(images, side, weights, network, method):
-    facts = Facts(images=images, side=side, weights=weights, network=network, method=method)
-    plan = {key: one.value for key, one in plan_for(facts).items()}
-    assert 28 <= plan["data.side"] <= 512
-    assert 200 <= plan["plan.total_steps"] <= 4000
-    assert 1 <= plan["plan.rounds"] * plan["plan.min_steps"] <= plan["plan.total_steps"]
-    assert ("method.step_size" in plan) == (method in ("ada", "meada", "meada-bnn", "noise"))
-    assert all(one.reason for one in plan_for(facts).values())
+def total(plan: Plan) -> float:
+    return sum(estimate(plan, COSTS, FACTS, TESTS).values())
 
 
-def test_an_ascent_without_the_entropy_is_not_given_one():
-    plan = plan_for(Facts(images=100, side=100, method="ada"))
-    assert "method.beta" not in plan and "method.gamma" in plan
+@pytest.mark.parametrize(
+    "facts, network, side, pretrained",
+    [
+        (Facts(800, 200, 227), "efficientnet_lite0", 128, True),
+        (Facts(800, 200, 65), "efficientnet_lite0", 128, True),
+        (Facts(800, 200, 64), "wideresnet16_1", 64, False),
+        (Facts(800, 200, 28), "wideresnet16_1", 32, False),
+        (Facts(800, 200, 227, network="lenet"), "lenet", 32, False),
+        (Facts(800, 200, 227, network="resnet18", weights="w.pth"), "resnet18", 224, True),
+        (Facts(800, 200, 227, network="resnet18"), "resnet18", 128, False),
+        (Facts(800, 200, 227, asked_side=96), "efficientnet_lite0", 96, True),
+        (Facts(800, 200, 227, asked_side=48), "wideresnet16_1", 48, False),
+    ],
+)
+def test_the_pictures_choose_network_and_size(facts, network, side, pretrained):
+    plan = plan_for(facts)
+    assert (plan.network, plan.side, plan.pretrained) == (network, side, pretrained)
+    assert bool(plan.interpolation) == bool(plan.trial_steps) == pretrained  # neither from scratch
 
 
-def test_a_network_of_unknown_normalisation_climbs_in_pixels():
-    small = Facts(images=100, side=32, network="me.py:net", asked_side=32)
-    near, far = (plan_for(f)["method.step_size"].value for f in (replace(small, normalises=False), small))
-    assert near == 0.25 * far  # what official units would bring with a Normalise(0.5, 0.5)
-    for known in (True, False):  # of larger ones it does not matter
-        plan = plan_for(replace(small, side=300, asked_side=224, normalises=known))
-        assert plan["method.units"].value == "pixels" and plan["method.step_size"].value == 0.0005
+def test_what_was_asked_for_is_in_the_plan_and_a_strange_key_is_named():
+    assert plan_for(FACTS, {"steps": 7}).steps == 7
+    with pytest.raises(MeadaError, match="unknown key 'step': did you mean 'steps'"):
+        plan_for(FACTS, {"step": 7})
 
 
-def test_the_estimate_is_the_sum_worked_out_by_hand():
-    plan = {
-        key: Setting(value, "")
-        for key, value in {
-            "plan.total_steps": 100, "plan.rounds": 2, "method.steps": 10, "evaluation.every": 50,
-            "evaluation.subset": 100, "evaluation.crafted": 20, "robustness.images": 30,
-            "robustness.severities": [3, 5],
-        }.items()
-    }  # fmt: skip
-    by_phase = estimate(plan, COSTS, SIZES, double)
-    assert by_phase["minimise"] == 2 * 100 * 0.5
-    assert by_phase["maximise"] == pytest.approx((800 + 1600) * 10 * 0.02)
-    candidates = 2 * (100 + 100 + 60 + 5 * 20)
-    whole = 3 * (200 + 560)
-    corrupted = 30 * 15 * 2
-    attacked = 30 * 10 * 3  # ten steps, each there and back
-    looks = 2 * (candidates + whole + corrupted + 30 * 5 + attacked) + 2 * 800 + 2 * 1600
-    assert by_phase["evaluate"] == pytest.approx(0.01 * looks + 0.02 * corrupted)
+def test_every_setting_has_a_reason():
+    assert all(one.description for one in Plan.model_fields.values())
 
 
-@given(minutes=st.floats(0.5, 200))
+def test_the_estimate_worked_out_by_hand():
+    plan = plan_for(FACTS, {"steps": 100, "trial_steps": 10, "shifted": 50, "test": 100, "rates": [0.1, 0.2]})
+    by_stage = estimate(plan, COSTS, FACTS, TESTS)
+    assert by_stage["plain"] == by_stage["plain_repeat"] == 50.0 and by_stage["hardened"] == 150.0
+    assert by_stage["rate"] == pytest.approx(2 * (10 * 0.5 + 200 * 0.01))
+    assert by_stage["probe"] == pytest.approx((1600 + 200) * 0.01)
+    rows = 19 * 50
+    assert by_stage["score"] == pytest.approx(6 * (200 + 160 + rows) * 0.01 + rows * 0.02)
+
+
+@given(minutes=st.floats(0.5, 60))
 def test_a_fitted_plan_keeps_to_its_time_or_is_the_smallest(minutes):
-    plan = plan_for(Facts(images=800, side=200))
-    fitted = fit(plan, COSTS, SIZES, double, minutes=minutes)
-    smallest = seconds(shrunk(plan, SIZES, 0.0))
-    assert seconds(fitted) <= max(60 * minutes, smallest)
-    values = {key: one.value for key, one in fitted.items()}
-    assert values["plan.rounds"] * values["plan.min_steps"] <= values["plan.total_steps"]
-    if 60 * minutes > 2 * smallest and fitted != plan:  # and uses most of it
-        assert seconds(fitted) > 0.6 * 60 * minutes
+    whole = plan_for(FACTS)
+    fitted = fit(whole, COSTS, FACTS, TESTS, seconds=60 * minutes)
+    smallest = total(shrunk(whole, 0.0, TESTS))
+    assert total(fitted) <= max(60 * minutes, smallest)
+    if 60 * minutes > 1.5 * smallest and fitted != whole:  # and uses what it was given
+        assert total(fitted) > 0.9 * SLACK * 60 * minutes
 
 
 def test_enough_time_changes_nothing_and_what_was_asked_for_stays():
-    plan = plan_for(Facts(images=800, side=200))
-    assert fit(plan, COSTS, SIZES, double, minutes=10_000.0) == plan
-    pinned = {"plan.total_steps", "data.train", "robustness.severities", "method.steps"}
-    fitted = fit(plan, COSTS, SIZES, double, minutes=1.0, pinned=pinned)
-    for key in pinned - {"data.train"}:
-        assert fitted[key] == plan[key]
-    assert "data.train" not in fitted and "time given" in fitted["robustness.images"].reason
+    whole = plan_for(FACTS)
+    assert fit(whole, COSTS, FACTS, TESTS, seconds=1e6) == whole
+    fitted = fit(whole, COSTS, FACTS, TESTS, seconds=60.0, pinned={"steps", "shifted"})
+    assert fitted.steps == whole.steps and fitted.shifted == whole.shifted and 0 < fitted.test < 500
 
 
 def test_times_are_said_as_people_say_them():
-    assert [told(s) for s in (0.4, 99.0, 100.0, 5400.0, 6000.0)] == [
-        "0 s",
-        "99 s",
-        "2 min",
-        "90 min",
-        "1 h 40 min",
-    ]
-
-
-def test_nested_keys_do_not_fall_over_one_another():
-    assert nested({"a.b.c": 1, "a.b.d": 2, "a.e": 3}) == {"a": {"b": {"c": 1, "d": 2}, "e": 3}}
+    assert [duration(s) for s in (0.4, 99.0, 100.0, 5400.0, 6000.0)] == ["0 s", "99 s", "2 min", "90 min", "1 h 40 min"]

@@ -71,14 +71,12 @@ def open_model(path: Path, trust: Iterable[str] = ()) -> Model:
     return Model(net.eval(), classes, side, recipe, about, file, run)
 
 
-def method_folder(path: Path) -> RunFolder:
-    """The run of the hardened model: the folder itself, or the method's below it."""
+def method_folder(path: Path) -> RunFolder | None:
+    """The run that a model comes from: the folder itself, or the method's below it in folders of version 0.1."""
     if not (path / PLAN).is_file():
         return RunFolder(path)
     runs = [p.parent for p in path.glob("*/recipe.toml") if p.parent.name != "erm"]
-    if len(runs) != 1:
-        raise MeadaError(f"{path} holds {len(runs)} runs besides ERM's: its method has not begun")
-    return RunFolder(runs[0])
+    return RunFolder(runs[0]) if len(runs) == 1 else None
 
 
 def _place(path: Path) -> tuple[Path, RunFolder | None]:

@@ -1,1 +1,20 @@
-"""One's own pictures and network in, a hardened model and the proof of it out."""
+"""Pictures of one's own in; the best of several trained models, and the evidence for it, out."""
+
+import sys
+from inspect import signature
+from types import ModuleType
+
+from meada.robustify.outcome import Outcome
+from meada.robustify.pipeline import robustify
+
+__all__ = ["Outcome", "robustify"]
+
+
+class _Door(ModuleType):
+    """``meada.robustify(...)`` works although this package has the function's name."""
+
+    __call__ = staticmethod(robustify)
+
+
+sys.modules[__name__].__class__ = _Door
+__signature__ = signature(robustify)  # for help() and editors

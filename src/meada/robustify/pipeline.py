@@ -1,82 +1,210 @@
-"""Robustify: ERM and a method on the same pictures, both tried, the hardened model written."""
+"""``meada.robustify``: look at the pictures, plan, train the candidates, score them, deliver one."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
+from meada import __version__
 from meada.datasets import Task
+from meada.datasets.folder import folder
+from meada.datasets.from_python import pictures_of
+from meada.datasets.pictures.survey import Survey, summary, survey
 from meada.deploy.model import PLAN, save_model
 from meada.errors import MeadaError
-from meada.evaluation.attack import under_attack
 from meada.files import write_json, write_text
+from meada.machine.environment import environment
 from meada.robustify.card import card
-from meada.robustify.prepare import Asked, Prepared, prepare, read_plan
-from meada.robustify.robustness import robustness
+from meada.robustify.outcome import ABOUT, FORMAT, RULE, Outcome, entropy_limit, judge, seconds, temperature
+from meada.robustify.plan import Facts, Plan, default_seconds, duration, estimate, fit, plan_for
+from meada.robustify.probe import readout
+from meada.robustify.progress import Bar, progress
+from meada.robustify.request import Request
+from meada.robustify.rule import run_to_run, smallest_difference
 from meada.robustify.sections import write_report
-from meada.runs.parts import code_in
-from meada.runs.recipe import make
-from meada.runs.run import load_model, run
+from meada.robustify.stages import Work, carry_out, load_scores
+from meada.robustify.timing import measure
+from meada.runs.recipe import load_table
 from meada.runs.run_folder import RunFolder
 
-Tell = Callable[[str, int, int], None]
-Bar = Callable[[str], AbstractContextManager[Tell]]  # progress under a label
+Say = Callable[[str], None]
+HELD_OUT = 0.2  # of the pictures
 
 
-@dataclass(frozen=True)
-class Outcome:
-    before: dict[str, Any]  # ERM's record
-    after: dict[str, Any]  # the method's
-    plan: Prepared
+def robustify(
+    data: Any,
+    out: str | Path,
+    *,
+    test: Sequence[Any] = (),
+    network: str | None = None,
+    weights: str | Path | None = None,
+    model: str | Path | None = None,
+    minutes: float | None = None,
+    seed: int = 0,
+    side: int | None = None,
+    group: str = "",
+    settings: Sequence[str] = (),
+    quiet: bool = False,
+    say: Say = print,
+) -> Outcome:
+    """Train several candidates on pictures of one's own and deliver the one that held-out evidence favours.
+
+    Args:
+        data: a folder ``CLASS/*.jpg`` or ``DOMAIN/CLASS/*.jpg``, a CSV file of path,label, a torch ``Dataset`` of
+            (image, label) or a Hugging Face dataset.
+        out: the folder to write to; the same call carries on where an earlier one stopped.
+        test: pictures from elsewhere of the same kinds and classes; never trained on, never used to choose.
+        network: a name (``meada list``), FILE.py:function, module:function or timm:NAME.
+        weights: a file that the network starts from.
+        model: a model of one's own (a folder or a file of meada) that is scored next to the candidates.
+        minutes: the time to stay within; about 15 for 1,000 pictures if it is not given.
+        seed: of the split, the weights and the order.
+        side: pictures are resized to it.
+        group: what never straddles the split: a column of the CSV file, or a pattern on the path.
+        settings: changes of the plan, such as ``"steps=200"``.
+        quiet: print nothing and show no progress.
+        say: receives remarks about the data and the plan.
+    """
+    home = Path(out)
+    if not (home / PLAN).is_file() and home.exists() and (not home.is_dir() or _taken(home)):
+        raise MeadaError(f"--out must be a new folder or one that robustify began, got {home}")
+    kept = lambda one, name: _place(pictures_of(one, home.absolute() / "pictures", name=name, group=group))
+    request = Request(
+        data=kept(data, "data"), tests=tuple(kept(one, f"test{k}") for k, one in enumerate(test, 1)),
+        network=_network(network or ""), weights=_place(weights), model=_place(model), minutes=minutes, seed=seed,
+        side=side, group=group, changes=tuple(settings),
+    )  # fmt: skip
+    say = (lambda text: None) if quiet else say
+    request.check()
+    began = time.monotonic()
+    with RunFolder(home).lock(), progress(quiet) as bar:
+        work, expected = planned(request, home, say=say, bar=bar)
+        bar.expect(expected)
+        carry_out(work, bar.tell)
+        return deliver(work, time.monotonic() - began)
 
 
-def planned(asked: Asked, out: Path, *, say: Callable[[str], None], bar: Bar) -> Prepared:
-    """The plan of this folder: made now, or kept from an earlier start of the same command."""
-    asked.check()
+def planned(request: Request, out: Path, *, say: Say, bar: Bar) -> tuple[Work, dict[str, float]]:
+    """The plan of this folder, made now or read from an earlier start; and the seconds of each stage."""
     path = out / PLAN
     if path.is_file():
+        held = _read(path)
+        request.same_as(held["request"], out)
         say(f"{out} is carried on")
-        return read_plan(path, asked)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise MeadaError(f"{out} is there and holds no plan of robustify: --out needs a new folder")
-    with bar("robustify") as tell:
-        return prepare(asked, path, say=say, tell=lambda done, n: tell("reading pictures", done, n))
+        plan = Plan(**held["plan"])
+        return Work(request, out, load(request, plan, bar), plan), held["seconds"]
+    began = time.monotonic()
+    own = survey(Path(request.data), group=request.group, tell=bar.reading)
+    _remarks(own, say)
+    n = len(own.pictures)
+    facts = Facts(
+        n - round(HELD_OUT * n), round(HELD_OUT * n), own.side, request.network, request.weights, request.side
+    )
+    changes = load_table(list(request.changes))
+    plan = plan_for(facts, changes)
+    work = Work(request, out, load(request, plan, bar), plan)
+    sizes = [len(one) for one in work.task.targets.values()]
+    facts = Facts(len(work.task.train), len(work.task.validation), own.side)
+    bar.tell("timing", 0, 1)
+    costs = measure(work)
+    limit = 60 * request.minutes if request.minutes is not None else default_seconds(n)
+    plan = fit(plan, costs, facts, sizes, seconds=limit - (time.monotonic() - began), pinned=changes)
+    expected = estimate(plan, costs, facts, sizes)
+    write_json(path, {
+        "format": "meada-robustify/2", "request": asdict(request), "plan": plan.model_dump(), "costs": asdict(costs),
+        "seconds": expected, "prepared": time.monotonic() - began,
+    })  # fmt: skip
+    _announce(work.task, plan, facts, expected, limit, say)
+    return Work(request, out, load(request, plan, bar), plan), expected
 
 
-def carried_out(plan: Prepared, out: Path, *, bar: Bar) -> Outcome:
-    """Train both, try both, write everything down; whatever is done already is left as it is."""
-    folders = {
-        "erm": RunFolder(out / "erm"),
-        "hardened": RunFolder(out / plan.hardened.method["name"]),
-    }
-    recipes = {"erm": plan.erm, "hardened": plan.hardened}
-    for name, folder in folders.items():
-        with bar(folder.path.name) as tell:
-            run(recipes[name], folder.path, resume=folder.recipe.exists(), tell=tell)
-    task: Task = make("data", plan.hardened.data)
-    records = {name: folder.load_record() for name, folder in folders.items()}
-    trust = [name for _, name in code_in(plan.hardened.model_dump())]
-    nets = {name: load_model(folder, len(task.classes), trust=trust) for name, folder in folders.items()}
-    if any("robustness" not in record for record in records.values()):
-        with bar("both models") as tell:
-            found = robustness(nets, task.validation, **plan.robustness, seed=plan.hardened.seed, tell=tell)
-        records = {name: {**records[name], "robustness": found[name]} for name in records}
-        for name, folder in folders.items():
-            write_json(folder.record, records[name])
-    for name, folder in folders.items():
-        if not folder.attack.exists():  # people will ask
-            held = {"held-out pictures": task.validation}
-            found = under_attack(nets[name], held, n=plan.robustness["images"])
-            write_json(folder.attack, {"rule": "last", **found})
-    _write(out, plan, records, nets["hardened"], task)
-    return Outcome(records["erm"], records["hardened"], plan)
+def load(request: Request, plan: Plan, bar: Bar) -> Task:
+    """The pictures at the plan's size."""
+    return folder(
+        path=request.data, tests=request.tests, side=plan.side, seed=request.seed, held_out=HELD_OUT,
+        group=request.group, test=plan.test or None, tell=bar.reading,
+    )  # fmt: skip
 
 
-def _write(out: Path, plan: Prepared, records: dict[str, dict[str, Any]], net: nn.Module, task: Task) -> None:
-    recipe, before, after = plan.hardened, records["erm"], records["hardened"]
-    save_model(out / "model.safetensors", net, recipe, task.classes)
-    write_text(out / "MODEL_CARD.md", card(recipe, plan.settings, before, after, task.classes))
-    write_report(out, before, after)
+def _announce(task: Task, plan: Plan, facts: Facts, expected: dict[str, float], limit: float, say: Say) -> None:
+    say(
+        f"{facts.train:,} pictures to train on, {facts.held_out:,} held out, {len(task.classes)} classes; "
+        f"{sum(map(len, task.targets.values())):,} pictures in {len(task.targets)} tests"
+    )
+    if warned := task.provenance.get("warnings"):
+        say(f"warning: {warned}")
+    for key, value in plan.model_dump().items():
+        say(f"  {key} = {value}  # {Plan.model_fields[key].description}")
+    total = sum(expected.values())
+    over = "" if total <= limit else f", the smallest plan, which does not fit into {duration(limit)}"
+    say(f"about {duration(total)} by steps timed here{over}")
+    s0 = run_to_run(facts.train, plan.pretrained)
+    least = smallest_difference(plan.shifted, s0)
+    say(f"{plan.shifted:,} held-out pictures under shifts can show differences from about {least:.1f} points up")
+
+
+def deliver(work: Work, total: float) -> Outcome:
+    """Choose by the rule and write the model, ``outcome.json``, the card and the report."""
+    scores = load_scores(work)
+    s0 = run_to_run(len(work.task.train), work.plan.pretrained)
+    decision, found = judge(scores, work.trained, s0)
+    name = decision.delivered
+    scale = temperature(scores, name, found["evidence"]["rows"])
+    net = work.load(name)
+    divide_logits(readout(net, work.task.train.images[:2]), scale["value"])
+    content = {
+        "format": FORMAT, "meada": __version__, **decision.as_json(), "rule": RULE, "about": ABOUT,
+        "run_to_run": s0, "temperature": scale,
+        "abstain_entropy": entropy_limit(scores.logits(name, "held_out") / scale["value"], scores.labels("held_out")),
+        "trained_families": sorted(work.trained), "seconds": seconds(work.facts, total),
+        "plan": work.plan.model_dump(), "stages": work.facts, "provenance": work.task.provenance,
+        "classes": list(work.task.classes), "seed": work.request.seed, "environment": environment(), **found,
+    }  # fmt: skip
+    outcome = Outcome(work.out, content)
+    save_model(work.out / "model.safetensors", net, work.recipe(), work.task.classes)
+    write_text(work.out / "MODEL_CARD.md", card(outcome))
+    write_report(outcome)
+    write_json(work.out / "outcome.json", content)
+    return outcome
+
+
+@torch.no_grad()
+def divide_logits(last: nn.Linear, temperature: float) -> None:
+    """In the last layer's weights, so that every export has it."""
+    for weight in last.parameters():
+        weight.div_(temperature)
+
+
+def _remarks(found: Survey, say: Say) -> None:
+    for remark in found.remarks:
+        say(f"warning: {remark}")
+    if found.skipped:
+        say(f"warning: in {found.root} {summary(found.skipped)}")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        held: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        held["request"], held["plan"], held["seconds"]
+    except (ValueError, KeyError) as error:
+        raise MeadaError(f"{path} must be a plan of this version of robustify, got {error!r}") from None
+    return held
+
+
+def _place(path: Any) -> str:
+    return str(Path(path).resolve()) if path else ""
+
+
+def _network(name: str) -> str:
+    """A file is found again from anywhere."""
+    file, colon, function = name.rpartition(":")
+    return f"{Path(file).resolve()}:{function}" if colon and file.endswith(".py") else name
+
+
+def _taken(folder: Path) -> bool:
+    return any(path.name not in (".lock", "pictures") for path in folder.iterdir())

@@ -1,167 +1,177 @@
-"""Which settings fit somebody's pictures: by their size and number, each with its reason."""
+"""Every setting of a run of ``robustify``, with its reason, chosen in one place and fitted to the time."""
 
-import inspect
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-from meada.methods import METHODS
+from pydantic import Field
 
+from meada.methods.parts.descent import Descent
+from meada.settings import Settings
 
-class Setting(NamedTuple):
-    value: Any
-    reason: str
-
-
-Settings = dict[str, Setting]  # by the recipe's key, such as plan.total_steps
-
+SMALL = 64  # pixels: up to here a network is trained from scratch
+LITE = "efficientnet_lite0"
 # Built for 32x32; LeNet takes no other size, and the others are wasteful on a larger one.
 SMALL_NETWORKS = (
-    "lenet", "allconv", "densenet", "densenet40", "wideresnet", "wideresnet16_1", "resnext",
-    "resnext29_4x32",
+    "lenet", "allconv", "densenet", "densenet40", "wideresnet", "wideresnet16_1", "resnext", "resnext29_4x32",
 )  # fmt: skip
-SMALL = 64  # pixels: up to here pictures are treated as the paper treats CIFAR, above as PACS
-HALF_RANGE = 0.25  # sigma**2 of the published code's normalisation on CIFAR
+CANDIDATES = 6  # models that are scored: plain, its repetition, probe, hardened, averaged, interpolated
+ROWS = 15 + 4  # corruptions and validation shifts that each picture is scored under, about
+SLACK = 0.93  # of the budget is planned with; the rest is reading, writing and the report
+FEWEST_STEPS, FEWEST_PICTURES = 20, 40
+MINUTES_PER_PICTURE, MOST_MINUTES = 15 / 1000, 60  # where no time is given
+
+
+class Plan(Settings):
+    """What is trained, for how long and how it is judged. Steps never depend on the clock once this is written."""
+
+    network: str = Field(description="a pretrained EfficientNet-Lite0 above 64 pixels, a small network up to there")
+    weights: str = Field("", description="the file that the network starts from; empty: its own, or random ones")
+    pretrained: bool = Field(description="starts from trained weights: probe, frozen batch norm and interpolation")
+    side: int = Field(description="every picture is resized to this width and height")
+    batch_size: int = Field(32, ge=1, description="pictures in a gradient step")
+    steps: int = Field(ge=1, description="gradient steps of plain, of plain_repeat and of hardened, each")
+    rates: list[float] = Field(description="learning rates tried for plain; the best on held-out pictures is taken")
+    trial_steps: int = Field(ge=0, description="gradient steps of each try")
+    hardened_rate: float = Field(gt=0, description="learning rate of hardened; not tuned")
+    optimiser: str = Field(description="sgd (Nesterov 0.9) from trained weights, adam from scratch; cosine schedule")
+    views: int = Field(1, ge=1, description="transformed views drawn per picture; the hard one is trained on")
+    hardness: float = Field(0.0, ge=0, le=1, description="0 takes a random view, 1 the hardest")
+    average_from: float = Field(ge=0, lt=1, description="share of the steps after which weights are averaged")
+    interpolation: list[float] = Field(description="positions tried between pretrained and averaged weights")
+    shifted: int = Field(ge=1, description="held-out pictures under each corruption and each validation shift")
+    severities: list[int] = Field([3, 5], description="of 1 to 5; pictures take turns")
+    test: int = Field(0, ge=0, description="pictures of each test folder at most; 0: all")
+
+    def descent(self, rate: float) -> Descent:
+        if self.optimiser == "adam":
+            return Descent(name="adam", lr=rate, weight_decay=1e-5, schedule="cosine")
+        return Descent(name="sgd", lr=rate, momentum=0.9, nesterov=True, weight_decay=1e-4, schedule="cosine")
 
 
 @dataclass(frozen=True)
 class Facts:
     """What the settings depend on."""
 
-    images: int  # to learn from
+    train: int
+    held_out: int
     side: int  # the shorter one of a typical picture, in pixels
-    network: str = ""  # empty: none was asked for
-    weights: bool = False  # it starts from trained weights
-    normalises: bool = True  # it has a meada.networks.normalise.Normalise layer
-    method: str = "meada"
+    network: str = ""
+    weights: str = ""
     asked_side: int | None = None
 
 
-def plan_for(facts: Facts) -> Settings:
-    """The settings of a run; ERM's are the same but for the method.
+def plan_for(facts: Facts, changes: Mapping[str, Any] | None = None) -> Plan:
+    """The plan that time does not limit.
 
-    >>> plan = plan_for(Facts(images=540, side=227, network="alexnet", weights=True))
-    >>> plan["data.side"].value, plan["plan.total_steps"].value, plan["plan.rounds"].value
-    (224, 400, 1)
-    >>> plan_for(Facts(images=5000, side=28))["network.name"].value
-    'wideresnet16_1'
+    >>> plan = plan_for(Facts(train=800, held_out=200, side=227))
+    >>> plan.network, plan.side, plan.pretrained, plan.steps
+    ('efficientnet_lite0', 128, True, 300)
+    >>> plan_for(Facts(train=800, held_out=200, side=32)).pretrained
+    False
     """
     side = _side(facts)
-    network = facts.network or ("wideresnet16_1" if side.value <= SMALL else "resnet18")
-    chosen = "as asked" if facts.network else f"what {side.value}x{side.value} and 2 cores allow"
-    return {
-        "data.side": side,
-        "network.name": Setting(network, chosen),
-        **_lengths(facts, side.value),
-        **_descent(facts),
-        **_ascent(facts, side.value),
-        "pool.store": Setting("uint8", "pictures have 8 bits"),
-        "evaluation.subset": Setting(200, "pictures of each test that score a candidate"),
-        "evaluation.crafted": Setting(100, "held-out pictures under each crafted shift"),
-        "robustness.images": Setting(200 if side.value <= SMALL else 100, "held-out pictures under each corruption"),
-        "robustness.severities": Setting([3, 5], "a middle and the highest of five"),
-    }
+    network = facts.network or (LITE if side > SMALL else "wideresnet16_1")
+    pretrained = bool(facts.weights) or network.startswith("efficientnet_lite")
+    batch = 32 if facts.train >= 64 else 8
+    passes, low, high = (12, 100, 3000) if pretrained else (60, 200, 6000)
+    steps = min(max(-(-passes * facts.train // batch), low), high)
+    chosen = dict(
+        network=network, weights=facts.weights, pretrained=pretrained, side=side, batch_size=batch, steps=steps,
+        rates=[0.003, 0.01, 0.03] if pretrained else [0.001], trial_steps=steps // 5 if pretrained else 0,
+        hardened_rate=0.005 if pretrained else 0.001, optimiser="sgd" if pretrained else "adam",
+        average_from=0.3 if pretrained else 0.75, interpolation=[0.25, 0.5, 0.75] if pretrained else [],
+        shifted=min(facts.held_out, 300 if side > SMALL else 500),
+    )  # fmt: skip
+    return Plan(**{**chosen, **(changes or {})})
 
 
-def _side(facts: Facts) -> Setting:
+def _side(facts: Facts) -> int:
     if facts.asked_side is not None:
-        return Setting(facts.asked_side, "as asked")
-    typical = f"pictures of {facts.side} pixels"
-    if facts.network in SMALL_NETWORKS:
-        return Setting(32, f"{facts.network} is made for it")
-    if facts.side <= 40 and not facts.weights:
-        return Setting(32, typical)
-    if facts.side <= 96 and not facts.weights:
-        return Setting(64, typical)
-    foreign = facts.network and ":" in facts.network
-    if facts.weights or foreign:
-        return Setting(224, "what trained weights and other people's networks expect")
-    return Setting(128, f"{typical}, learnt from scratch: 224 would take three times as long")
+        return facts.asked_side
+    if facts.network in SMALL_NETWORKS or (not facts.weights and facts.side <= 40):
+        return 32
+    if not facts.weights and facts.side <= SMALL:
+        return SMALL
+    return 224 if ":" in facts.network or facts.weights else 128
 
 
-def _lengths(facts: Facts, side: int) -> Settings:
-    batch = 32 if facts.images >= 64 else 8
-    passes = 20 if facts.weights else 60
-    total = min(max(100 * -(-passes * facts.images // batch // 100), 200), 4000)
-    rounds = 2 if side <= SMALL else 1
-    least = total // 8 if facts.weights else total // (rounds + 2)
-    return {
-        "plan.batch_size": Setting(batch, f"{facts.images:,} pictures to learn from"),
-        "plan.total_steps": Setting(total, f"T: about {passes} passes, from 200 to 4,000 steps"),
-        "plan.rounds": Setting(rounds, "K: as the paper's CIFAR (2) or PACS (1)"),
-        "plan.min_steps": Setting(least, "T_min: the network must have learnt something before it is climbed on"),
-        "evaluation.every": Setting(max(total // 4, 1), "four candidates"),
-    }
+@dataclass(frozen=True)
+class Costs:
+    """Seconds, each measured on this machine with this network."""
+
+    plain: float  # a step of ordinary fine-tuning
+    hardened: float  # a step on clean pictures and views
+    look: float  # reading one picture
+    corrupt: float  # corrupting one picture, a mean over the fifteen
 
 
-def _descent(facts: Facts) -> Settings:
-    if facts.weights:
-        return {
-            "descent.name": Setting("sgd", "as the paper's PACS"),
-            "descent.lr": Setting(0.005, "fine-tuning in few steps; the paper's 45,000 take 0.001"),
-            "descent.momentum": Setting(0.9, "as the paper's PACS"),
-            "descent.weight_decay": Setting(5e-5, "as the paper's PACS"),
-            "descent.schedule": Setting("cosine", "as the paper's PACS"),
-        }
-    return {
-        "descent.name": Setting("adam", "from scratch"),
-        "descent.lr": Setting(1e-3, "from scratch"),
-        "descent.weight_decay": Setting(1e-5, "from scratch"),
-        "descent.schedule": Setting("cosine", "as the paper's CIFAR and PACS"),
-    }
+def estimate(plan: Plan, costs: Costs, facts: Facts, tests: Collection[int] = ()) -> dict[str, float]:
+    """Seconds by stage.
 
-
-def _ascent(facts: Facts, side: int) -> Settings:
-    """As far as the method has a use for them."""
-    wanted = _as_cifar(facts.normalises) if side <= SMALL else _as_pacs()
-    wanted["grow"] = Setting("pool", "Algorithm 1: every sample of D")
-    taken = inspect.signature(METHODS[facts.method]).parameters
-    if not {"step_size", "gamma", "units"} <= taken.keys():
-        return {}
-    if facts.method == "ada":
-        wanted.pop("beta")
-    return {f"method.{name}": one for name, one in wanted.items() if name in taken}
-
-
-def _as_cifar(normalises: bool) -> Settings:
-    where = "the paper's CIFAR"
-    how = where if normalises else f"{where}, for a network whose normalisation is unknown"
-    return {
-        "steps": Setting(15, f"T_max: {where}"),
-        "step_size": Setting(20.0 if normalises else 20.0 * HALF_RANGE, f"eta: {how}"),
-        "gamma": Setting(1.0, where),
-        "beta": Setting(10.0, where),
-        "units": Setting("official", "batch means, cost averaged over z"),
-        "units_batch": Setting(128, where),
-        "block": Setting(128, "samples climbed at once"),
-    }
-
-
-def _as_pacs() -> Settings:
-    """Steps of a fixed length: after few steps of training, raw gradients are those of a network
-
-    that is nearly sure of half of its pictures and leaves the others far behind (decision 40).
+    >>> plan = plan_for(Facts(320, 80, 32), {"steps": 100, "shifted": 10})
+    >>> costs = Costs(plain=0.1, hardened=0.2, look=0.0, corrupt=0.0)
+    >>> {k: round(v, 6) for k, v in estimate(plan, costs, Facts(320, 80, 32)).items() if v}
+    {'plain': 10.0, 'plain_repeat': 10.0, 'hardened': 20.0}
     """
+    looks = lambda n: n * costs.look
+    met = sum(min(n, plan.test or n) for n in tests)
+    rows = ROWS * plan.shifted
     return {
-        "steps": Setting(10, "T_max: 50 in the paper's PACS"),
-        "step_size": Setting(0.0005, "eta: an eighth of an 8-bit level, in the root mean square"),
-        "gamma": Setting(10.0, "the paper's PACS"),
-        "beta": Setting(1.0, "the paper's PACS"),
-        "units": Setting("pixels", "steps of a fixed length, whatever the network's scale"),
-        "block": Setting(32, "samples climbed at once"),
+        "probe": looks(2 * facts.train + facts.held_out) if plan.pretrained else 0.0,
+        "families": looks(2 * facts.held_out) if plan.pretrained else 0.0,
+        "rate": len(plan.rates) * (plan.trial_steps * costs.plain + looks(facts.held_out)) if plan.trial_steps else 0.0,
+        "plain": plan.steps * costs.plain,
+        "plain_repeat": plan.steps * costs.plain,
+        "hardened": plan.steps * costs.hardened,
+        "interpolated": looks(len(plan.interpolation) * (facts.held_out + 4 * plan.shifted)),
+        "score": looks(CANDIDATES * (facts.held_out + met + rows)) + costs.corrupt * rows,
     }
 
 
-def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+def fit(
+    plan: Plan, costs: Costs, facts: Facts, tests: Collection[int], *, seconds: float, pinned: Collection[str] = ()
+) -> Plan:
+    """The largest plan that takes about so many seconds, or the smallest there is; ``pinned`` keys stay."""
+    takes = lambda p: sum(estimate(p, costs, facts, tests).values())
+    low, high = 0.0, 1.0
+    if takes(plan) <= SLACK * seconds:
+        return plan
+    for _ in range(30):
+        middle = (low + high) / 2
+        fits = takes(shrunk(plan, middle, tests, pinned)) <= SLACK * seconds
+        low, high = (middle, high) if fits else (low, middle)
+    return shrunk(plan, low, tests, pinned)
+
+
+def shrunk(plan: Plan, s: float, tests: Collection[int], pinned: Collection[str] = ()) -> Plan:
+    """About a share ``s`` of the plan's cost: fewer steps and, more slowly, fewer pictures to judge by."""
+    steps = max(round(plan.steps * s), min(FEWEST_STEPS, plan.steps))
+    largest = plan.test or max(tests, default=0)
+    less = {
+        "steps": steps,
+        "trial_steps": round(steps * plan.trial_steps / plan.steps),
+        "shifted": max(round(plan.shifted * s**0.5), min(FEWEST_PICTURES, plan.shifted)),
+        "test": max(round(largest * s**0.5), min(100, largest)) if s < 1 else plan.test,
+    }
+    return plan.model_copy(update={k: v for k, v in less.items() if k not in pinned})
+
+
+def default_seconds(pictures: int) -> float:
+    """Where no time is given.
+
+    >>> default_seconds(1000) / 60, default_seconds(100) / 60, default_seconds(50_000) / 60
+    (15.0, 5.0, 60.0)
     """
-    >>> nested({"plan.rounds": 1, "plan.batch_size": 8, "seed": 3})
-    {'plan': {'rounds': 1, 'batch_size': 8}, 'seed': 3}
+    return 60 * min(max(MINUTES_PER_PICTURE * pictures, 5.0), MOST_MINUTES)
+
+
+def duration(seconds: float) -> str:
     """
-    table: dict[str, Any] = {}
-    for path, value in values.items():
-        *folders, last = path.split(".")
-        inner = table
-        for name in folders:
-            inner = inner.setdefault(name, {})
-        inner[last] = value
-    return table
+    >>> duration(42.0), duration(160.0), duration(7300.0)
+    ('42 s', '3 min', '2 h 2 min')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,64 +1,39 @@
-"""Before and after as the first section of the report."""
+"""The report page of ``robustify``: the answer first, then the evidence."""
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
-from meada.reports.page import build, write
-from meada.reports.page.blocks import Chart, Section, Series, Table, Text
-from meada.reports.page.groups import colours, title
-from meada.reports.runs import find_runs
-from meada.robustify.robustness import rows, verdict
+from meada.reports.page import write
+from meada.reports.page.blocks import Block, Chart, Page, Section, Series, Table, Text
+from meada.robustify.outcome import Outcome
 
 
-def write_report(out: Path, before: Mapping[str, Any], after: Mapping[str, Any]) -> Path:
-    """``report.html`` of both runs."""
-    runs = find_runs([out / "erm", out / str(after["method"])])
-    page = build(
-        runs,
-        title=f"Before and after: ERM and {title(str(after['method']))}",
-        before=[before_after(before, after)],
-        command=f"meada robustify --out {out.name}",
-    )
-    return write(page, out=out / "report.html")[0]
+def write_report(outcome: Outcome) -> None:
+    """``report.html``."""
+    page = Page(f"Delivered: {outcome.delivered}", tuple(_sections(outcome)))
+    write(page, out=outcome.out / "report.html")
 
 
-def before_after(before: Mapping[str, Any], after: Mapping[str, Any]) -> Section:
-    method, a, b = title(str(after["method"])), rows(before), rows(after)
-    lines = tuple((name.strip(), b[name][1], a[name][0], b[name][0], b[name][0] - a[name][0])
-                  for name in b)  # fmt: skip
-    names, (_, second) = tuple(line[0] for line in lines), colours(["erm", str(after["method"])])
-    bars = Chart(
-        "bars", "Accuracy (%) before and after",
-        (Series("ERM", tuple(line[2] for line in lines)),
-         Series(method, tuple(line[3] for line in lines), colour=second)),
-        "pictures", "accuracy (%)", names, y_range=(0, 100),
-    )  # fmt: skip
-    table = Table("Before and after", ("pictures", "n", "ERM", method, "change"), lines)
-    return Section(
-        "Before and after",
-        (
-            Text(
-                f"The same network, trained twice for {after['steps']:,} steps on the same "
-                f"pictures: plainly (ERM) and with {method}. Corruptions and crafted shifts: "
-                f"{after['robustness']['note']}. {after['note']}."
-            ),
-            Text(verdict(before, after)),
-            Text("One seed: a difference of a few points may be chance.", "warning"),
-            bars,
-            table,
-            *(_map(name, record) for name, record in (("ERM", before), (method, after))),
-        ),
-    )
+def _sections(outcome: Outcome) -> Iterator[Section]:
+    held = outcome.content
+    yield Section("Is it better?", (Text(outcome.verdict), _bars(outcome), Text(held["about"], "warning")))
+    head, *lines = outcome.rows()
+    numbers: tuple[tuple[str | float, ...], ...] = tuple((line[0], *map(float, line[1:])) for line in lines)
+    rule = (Table("All candidates, accuracy (%)", head, numbers), Text(f"{outcome.counts()}. {held['rule']}"))
+    yield Section("Candidates", rule)
+    yield Section("Each corruption and shift", (_each(outcome),))
+    spent = tuple((name, round(value, 1)) for name, value in held["seconds"].items())
+    yield Section("Time", (Table("Seconds by stage", ("stage", "seconds"), spent),))
 
 
-def _map(name: str, record: Mapping[str, Any]) -> Chart:
-    beyond = record["robustness"]
-    lines = tuple(
-        Series(corruption, tuple(scores["by_severity"]["accuracy"]))
-        for corruption, scores in beyond["corruptions"].items()
-    )
-    return Chart(
-        "heat", f"{name}: accuracy (%) by corruption and severity", lines, "severity",
-        "corruption", tuple(map(str, beyond["severities"])), y_range=(0, 100), small=True,
-    )  # fmt: skip
+def _bars(outcome: Outcome) -> Block:
+    head, *lines = outcome.rows()
+    shown = [line for line in lines if line[0].split()[0] in ("plain", outcome.delivered)]
+    series = tuple(Series(line[0], tuple(map(float, line[1:]))) for line in shown)
+    return Chart("bars", "Accuracy (%)", series, "pictures", "accuracy (%)", tuple(head[1:]), y_range=(0, 100))
+
+
+def _each(outcome: Outcome) -> Block:
+    of = outcome.content["candidates"]
+    rows = lambda one: {**one["corruptions"]["by_name"], **one["validation_shifts"]["by_name"]}
+    lines = tuple((name, *(rows(one)[name]["accuracy"] for one in of.values())) for name in rows(of["plain"]))
+    return Table("Accuracy (%)", ("pictures", *of), lines)

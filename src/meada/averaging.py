@@ -1,0 +1,59 @@
+"""Running means of a network's weights, and points on the line between two sets of weights."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from meada.errors import MeadaError
+
+State = dict[str, Tensor]
+
+
+class RunningMean:
+    r"""Uniform mean of the weights seen so far, :math:`\bar w_n = \bar w_{n-1} + (w_n - \bar w_{n-1}) / n`.
+
+    Buffers that are floats (batch-norm statistics) are averaged too; counters keep their last value.
+
+    >>> mean = RunningMean()
+    >>> for value in (1.0, 2.0, 6.0):
+    ...     mean.add({"weight": torch.tensor([value])})
+    >>> mean.state["weight"], mean.count
+    (tensor([3.]), 3)
+    """
+
+    def __init__(self) -> None:
+        self.state: State = {}
+        self.count = 0
+
+    @torch.no_grad()
+    def add(self, state: Mapping[str, Tensor]) -> None:
+        self.count += 1
+        for name, value in state.items():
+            if name in self.state and value.is_floating_point():
+                self.state[name] += (value - self.state[name]) / self.count
+            else:
+                self.state[name] = value.detach().clone()
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"state": self.state, "count": self.count}
+
+    def load_state_dict(self, held: Mapping[str, Any]) -> None:
+        self.state, self.count = dict(held["state"]), int(held["count"])
+
+
+@torch.no_grad()
+def interpolate(first: Mapping[str, Tensor], last: Mapping[str, Tensor], t: float, keep: Collection[str] = ()) -> State:
+    """(1 - t) ``first`` + t ``last``; names in ``keep``, counters and all beyond ``first`` are taken from ``last``.
+
+    With a new head, keep the head: only the backbone has a meaning at both ends (WiSE-FT, arXiv 2109.01903).
+
+    >>> a, b = {"w": torch.zeros(1), "head": torch.zeros(1)}, {"w": torch.ones(1), "head": torch.ones(1)}
+    >>> interpolate(a, b, 0.25, keep=["head"])
+    {'w': tensor([0.2500]), 'head': tensor([1.])}
+    """
+    if not 0 <= t <= 1:
+        raise MeadaError(f"t must be between 0 and 1, got {t}")
+    mixed = lambda name, w: name in first and name not in keep and w.is_floating_point()
+    return {n: torch.lerp(first[n], w, t) if mixed(n, w) else w.clone() for n, w in last.items()}

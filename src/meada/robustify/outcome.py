@@ -1,0 +1,129 @@
+"""What ``robustify`` found: ``outcome.json``, and the table that people see."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.optimize import minimize_scalar
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from meada.entropy import softmax_entropy
+from meada.robustify.rule import Decision, decide, difference
+from meada.robustify.scoring import Scores, rule_rows
+from meada.types import Families
+
+FORMAT = "meada-outcome/1"
+RULE = (
+    "Highest mean accuracy on held-out pictures under corruptions and shifts of kinds that no candidate trained on, "
+    "among candidates whose held-out accuracy is within one point of the best; plain unless the gain over it exceeds "
+    "both the bootstrap's half-width over pictures and the noise of training. Test folders were not used."
+)
+ABOUT = (
+    "The evidence is about held-out pictures of the same source, changed by a computer. It says nothing about other "
+    "cameras, places or classes unless a test folder shows them."
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The content of ``outcome.json``, and the folder that it lies in."""
+
+    out: Path
+    content: dict[str, Any]
+
+    @property
+    def delivered(self) -> str:
+        return str(self.content["delivered"])
+
+    @property
+    def verdict(self) -> str:
+        return str(self.content["verdict"])
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """One line a candidate; accuracy in per cent."""
+        tests = list(next(iter(self.content["candidates"].values()))["tests"])
+        head = ("candidate", "held out", "corruptions", "shifts", *(f"test: {name}" for name in tests))
+        return [head, *(self._row(name, tests) for name in self.content["candidates"])]
+
+    def _row(self, name: str, tests: Sequence[str]) -> tuple[str, ...]:
+        one = self.content["candidates"][name]
+        values = [one["held_out"]["accuracy"], one["corruptions"]["mean"], one["validation_shifts"]["mean"]]
+        values += [one["tests"][test]["accuracy"] for test in tests]
+        return (f"{name} *" if name == self.delivered else name, *(f"{value:.1f}" for value in values))
+
+    def table(self) -> str:
+        """For a terminal or a notebook; the delivered model has a star."""
+        rows = self.rows()
+        widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+        line = lambda row: "  ".join(
+            c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True))
+        )
+        n = self.counts()
+        return "\n".join([*(line(row) for row in rows), f"n: {n}", self.verdict])
+
+    def counts(self) -> str:
+        one = self.content["candidates"]["plain"]
+        said = [f"{one['held_out']['n']:,} held out", f"{one['corruptions']['n']:,} under each corruption and shift"]
+        return ", ".join([*said, *(f"{test['n']:,} in {name}" for name, test in one["tests"].items())])
+
+    def __str__(self) -> str:
+        return self.table()
+
+
+def judge(scores: Scores, trained: Families, s0: float) -> tuple[Decision, dict[str, Any]]:
+    """The decision, and everything about the candidates that does not depend on it."""
+    rows = list(rule_rows(scores, trained))
+    per_picture = {name: scores.correct(name, rows).mean(0) for name in scores.candidates}
+    of = {name: scores.of(name) for name in scores.candidates}
+    clean = {name: one["held_out"]["accuracy"] for name, one in of.items()}
+    decision = decide(clean, per_picture, len(scores.labels("held_out")), s0, rows)
+    differences = {name: _differences(scores, name) for name in scores.candidates if name != "plain"}
+    evidence = {name: 100 * float(one.mean()) for name, one in per_picture.items()}
+    return decision, {"candidates": of, "differences": differences, "evidence": {"rows": rows, "mean": evidence}}
+
+
+def _differences(scores: Scores, name: str) -> dict[str, Any]:
+    """Candidate minus plain with 95 % intervals over pictures: about these two models."""
+
+    def one(rows: Sequence[str]) -> dict[str, float]:
+        a, b = (scores.correct(candidate, rows).mean(0) for candidate in (name, "plain"))
+        return dict(zip(("mean", "low", "high"), difference(a, b), strict=True))
+
+    groups = {"held_out": ["held_out"], "corruptions": scores.group("corruption/"),
+              "validation_shifts": scores.group("shift/")}  # fmt: skip
+    found: dict[str, Any] = {key: one(rows) for key, rows in groups.items() if rows}
+    return {**found, "tests": {row.split("/", 1)[1]: one([row]) for row in scores.group("test/")}}
+
+
+def temperature(scores: Scores, name: str, rows: Sequence[str]) -> dict[str, float]:
+    """Fitted on held-out pictures; kept (``value`` other than 1) only if NLL under the rule's shifts falls too."""
+    nll = lambda logits, labels, t: float(cross_entropy(logits.double() / t, labels))
+    logits, labels = scores.logits(name, "held_out"), scores.labels("held_out")
+    found = float(np.exp(minimize_scalar(
+        lambda log_t: nll(logits, labels, float(np.exp(log_t))), bounds=(-2.0, 2.0), method="bounded"
+    ).x))  # fmt: skip
+    before, after = (
+        float(np.mean([nll(scores.logits(name, row), scores.labels(row), t) for row in rows])) for t in (1.0, found)
+    )
+    return {"fitted": found, "value": found if after < before else 1.0, "nll_before": before, "nll_after": after}
+
+
+def entropy_limit(logits: Tensor, labels: Tensor, wanted: float = 0.95) -> float | None:
+    """Entropy up to which at least ``wanted`` of the held-out predictions are right; None if none is needed or helps.
+
+    >>> entropy_limit(torch.tensor([[9.0, 0.0], [0.1, 0.0]]), torch.tensor([0, 1])) < 0.01
+    True
+    """
+    h, order = softmax_entropy(logits.double()).sort()
+    right = (logits.argmax(-1) == labels)[order].double()
+    share = right.cumsum(0) / torch.arange(1, len(right) + 1)
+    good = (share >= wanted).nonzero().flatten()
+    return float(h[good[-1]]) if len(good) else None
+
+
+def seconds(facts: Mapping[str, Mapping[str, Any]], total: float) -> dict[str, float]:
+    return {**{name: round(float(one["seconds"]), 2) for name, one in facts.items()}, "total": round(total, 2)}

@@ -1,0 +1,124 @@
+r"""Which candidate is delivered, and what may be claimed of the method.
+
+Held-out pictures alone decide, under corruptions and shifts of kinds that no candidate trained on; test folders are
+never looked at. The unit is the picture. Two models trained alike differ too, so a gain over ``plain`` counts only if
+
+    |candidate - mean of both plains| > max(half-width, 2 sqrt(1.5) max(gap / sqrt(2), s0)),
+
+with the half-width of a paired bootstrap over pictures, the gap between plain and its repetition (sd gap / sqrt(2)) and
+s0 the standard deviation between runs that was measured for this size of data (``noise.json``); 1.5 = 1 + 1/2, since
+one run is compared with the mean of two.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from meada.evaluation.statistics import paired_bootstrap
+
+CLEAN = 1.0  # points of held-out accuracy that the delivered model may lie below the best
+DRAWS = 2000  # resamples of the bootstrap
+NEVER = ("plain_repeat", "own")  # candidates that are compared and not delivered
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Of a candidate over the mean of both plains, in points of the rule's mean accuracy."""
+
+    mean: float
+    low: float
+    high: float
+    noise: float  # what two trainings alike may differ by
+
+    @property
+    def needed(self) -> float:
+        return max((self.high - self.low) / 2, self.noise)
+
+    @property
+    def beyond_noise(self) -> bool:
+        return abs(self.mean) > self.needed
+
+
+@dataclass(frozen=True)
+class Decision:
+    delivered: str
+    eligible: tuple[str, ...]  # within CLEAN points of the best held-out accuracy
+    gains: dict[str, Gain]
+    sentence: str
+
+    def as_json(self) -> dict[str, object]:
+        gains = {k: {**asdict(g), "needed": g.needed, "beyond_noise": g.beyond_noise} for k, g in self.gains.items()}
+        return {"delivered": self.delivered, "eligible": list(self.eligible), "gains": gains, "verdict": self.sentence}
+
+
+def difference(a: np.ndarray, b: np.ndarray) -> tuple[float, float, float]:
+    """Points between two models on the same pictures: mean, and a 95 % interval by a bootstrap over pictures."""
+    found = paired_bootstrap(a, b, draws=DRAWS)
+    assert found.interval is not None
+    return found.value, found.interval.low, found.interval.high
+
+
+def noise_floor(gap: float, s0: float) -> float:
+    """
+    >>> round(noise_floor(gap=0.0, s0=1.0), 3), round(noise_floor(gap=2.0, s0=1.0), 3)
+    (2.449, 3.464)
+    """
+    return 2 * math.sqrt(1.5) * max(abs(gap) / math.sqrt(2), s0)
+
+
+@cache
+def _measured() -> list[tuple[int, bool, float]]:
+    table = json.loads((Path(__file__).parent / "noise.json").read_text(encoding="utf-8"))
+    return [(one["train"], one["pretrained"], one["sd"]) for one in table["measured"]]
+
+
+def run_to_run(train: int, pretrained: bool) -> float:
+    """s0: the standard deviation between two plain trainings, in points, of the nearest size that was measured."""
+    alike = [one for one in _measured() if one[1] == pretrained]
+    return min(alike, key=lambda one: abs(math.log(one[0] / max(train, 1))))[2]
+
+
+def decide(clean: Mapping[str, float], per_picture: Mapping[str, np.ndarray], n_held_out: int, s0: float,
+           rows: Sequence[str]) -> Decision:  # fmt: skip
+    """``clean``: held-out accuracy; ``per_picture``: correctness of each picture, a mean over the rule's rows."""
+    plains = [per_picture[name] for name in ("plain", "plain_repeat")]
+    baseline = np.mean(plains, 0)
+    noise = noise_floor(100 * float(plains[0].mean() - plains[1].mean()), s0)
+    gains = {name: Gain(*difference(one, baseline), noise) for name, one in per_picture.items()}
+    may = [name for name in clean if name not in NEVER]
+    limit = max(clean[name] for name in may) - max(CLEAN, 100 / n_held_out)
+    eligible = tuple(name for name in may if clean[name] >= limit)
+    best = max(eligible, key=lambda name: gains[name].mean)
+    better = best != "plain" and gains[best].mean > 0 and gains[best].beyond_noise
+    delivered = best if better else "plain"
+    return Decision(delivered, eligible, gains, _sentence(delivered, best, gains[best], rows, len(baseline)))
+
+
+def _sentence(delivered: str, best: str, gain: Gain, rows: Sequence[str], n: int) -> str:
+    about = f"on {n:,} held-out pictures under {len(rows)} corruptions and shifts that no candidate trained on"
+    if delivered != "plain":
+        return (
+            f"Delivered: {delivered}. It classifies {gain.mean:.1f} points more rightly than plain fine-tuning {about} "
+            f"(95 % interval {gain.low:+.1f} to {gain.high:+.1f} for these models; two plain trainings alike may "
+            f"differ by {gain.noise:.1f})."
+        )
+    if best == "plain":
+        return f"Delivered: plain. No other candidate that keeps held-out accuracy does better {about}."
+    return (
+        f"Delivered: plain. {best} differs from it by {gain.mean:+.1f} points {about}, which is within the "
+        f"{gain.needed:.1f} points that chance and the noise of training explain."
+    )
+
+
+def smallest_difference(n: int, s0: float, disagree: float = 0.2) -> float:
+    """Points that ``n`` pictures can show if two models disagree on a fifth of them.
+
+    >>> round(smallest_difference(200, 0.5), 1)
+    6.2
+    """
+    return max(196 * math.sqrt(disagree / max(n, 1)), noise_floor(0.0, s0))

@@ -1,0 +1,149 @@
+"""All candidates on the same pixels: held-out pictures, their corruptions and shifts, and the tests."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save
+from scipy.stats import rankdata
+from torch import Tensor, nn
+
+from meada.corruptions import CORRUPTIONS, corrupt
+from meada.datasets import Samples
+from meada.evaluation import predict, score
+from meada.evaluation.score import refuse_non_finite
+from meada.evaluation.selection import fixed_subset
+from meada.evaluation.validation_shifts import shifted_once, validation_families
+from meada.files import write_bytes
+from meada.pool import as_float
+from meada.types import Families, Family, Labels, Logits
+
+BATCH = 64
+# What each of the fifteen corruptions changes, so that the rule leaves out what a candidate trained on.
+FAMILY_OF: dict[str, Family] = dict(
+    gaussian_noise="noise", shot_noise="noise", impulse_noise="noise",
+    defocus_blur="blur", glass_blur="blur", motion_blur="blur", zoom_blur="blur",
+    snow="weather", frost="weather", fog="weather", brightness="tone", contrast="tone",
+    elastic_transform="geometry", pixelate="compression", jpeg_compression="compression",
+)  # fmt: skip
+Set = tuple[str, Tensor, Labels]  # name, pictures, labels
+Make = Callable[[], tuple[Tensor, Labels]]
+Tell = Callable[[int, int], None]
+
+
+def sets(held_out: Samples, tests: Mapping[str, Samples], *, trained: Families, shifted_n: int,
+         severities: Sequence[int], seed: int) -> dict[str, Make]:  # fmt: skip
+    """What is scored, by name, each made when it is asked for; shifts only of families that no candidate trained on."""
+    some = fixed_subset("robustness", held_out, shifted_n)
+    made: dict[str, Make] = {"held_out": lambda: (held_out.images, held_out.labels)}
+    for name in CORRUPTIONS:
+        made[f"corruption/{name}"] = lambda name=name: (corrupted(some.images, name, severities, seed), some.labels)  # type: ignore[misc]
+    for family in validation_families(trained):
+        made[f"shift/{family}"] = lambda family=family: (
+            shifted_once(as_float(some.images), [family], seed=seed)[family],
+            some.labels,
+        )  # type: ignore[misc]
+    for name, one in tests.items():
+        made[f"test/{name}"] = lambda one=one: (one.images, one.labels)  # type: ignore[misc]
+    return made
+
+
+def corrupted(images: Tensor, name: str, severities: Sequence[int], seed: int) -> Tensor:
+    """Pictures take turns in the severities, so that there are as many as before."""
+    out = torch.empty_like(images)
+    for place, severity in enumerate(severities):
+        index = torch.arange(place, len(images), len(severities))
+        if len(index):
+            out[index] = corrupt(images[index], name, severity, seed=seed, index=index.numpy())
+    return out
+
+
+def score_all(nets: Mapping[str, nn.Module], made: Mapping[str, Make], folder: Path, tell: Tell) -> None:
+    """Logits of every candidate on every set, a file a set; a set that is there already is left as it is."""
+    for number, (name, make) in enumerate(made.items()):
+        tell(number, len(made))
+        path = folder / f"{name.replace('/', '.')}.safetensors"
+        if path.is_file():
+            continue
+        images, labels = make()
+        held = {f"logits/{candidate}": _logits(net, images, name) for candidate, net in nets.items()}
+        write_bytes(path, save({"labels": labels.clone(), **held}))
+    tell(len(made), len(made))
+
+
+def _logits(net: nn.Module, images: Tensor, name: str) -> Logits:
+    logits = predict(net, images, batch_size=BATCH)
+    refuse_non_finite(logits, name)
+    return logits.contiguous()
+
+
+class Scores:
+    """What was scored, read back: logits and labels by set and candidate."""
+
+    def __init__(self, folder: Path, names: Sequence[str], candidates: Sequence[str]) -> None:
+        self.names, self.candidates = tuple(names), tuple(candidates)
+        self._held = {name: load_file(folder / f"{name.replace('/', '.')}.safetensors") for name in names}
+
+    def labels(self, name: str) -> Labels:
+        return self._held[name]["labels"]
+
+    def logits(self, candidate: str, name: str) -> Logits:
+        return self._held[name][f"logits/{candidate}"]
+
+    def correct(self, candidate: str, names: Sequence[str]) -> np.ndarray:
+        """1 where a picture was classified rightly, (rows, pictures); the rows are shifts of the same pictures."""
+        rows = [(self.logits(candidate, name).argmax(-1) == self.labels(name)).numpy() for name in names]
+        return np.stack(rows).astype(np.float64)
+
+    def group(self, prefix: str) -> list[str]:
+        return [name for name in self.names if name.startswith(prefix)]
+
+    def of(self, candidate: str) -> dict[str, Any]:
+        """A candidate's part of ``outcome.json``."""
+        one = lambda name: full_score(self.logits(candidate, name), self.labels(name))
+        corruptions = {name.split("/")[1]: one(name) for name in self.group("corruption/")}
+        shifts = {name.split("/", 1)[1]: one(name) for name in self.group("shift/")}
+        return {
+            "held_out": one("held_out"),
+            "corruptions": {**_mean(corruptions), "by_name": corruptions},
+            "validation_shifts": {**_mean(shifts), "families": sorted(shifts), "by_name": shifts},
+            "tests": {name.split("/", 1)[1]: one(name) for name in self.group("test/")},
+        }
+
+
+def full_score(logits: Logits, labels: Labels) -> dict[str, float | int]:
+    """Accuracy and balanced accuracy (%), ECE, NLL, Brier; AUC where there are two classes and both occur."""
+    found = score(logits, labels)
+    right = (logits.argmax(-1) == labels).double()
+    found["balanced_accuracy"] = 100 * float(torch.stack([right[labels == k].mean() for k in labels.unique()]).mean())
+    if logits.shape[1] == 2 and len(labels.unique()) == 2:
+        found["auc"] = auc((logits[:, 1] - logits[:, 0]).double().numpy(), labels.numpy())
+    return found
+
+
+def auc(margin: np.ndarray, labels: np.ndarray) -> float:
+    """The chance that a picture of class 1 is ranked above one of class 0; ties count half.
+
+    >>> auc(np.array([0.1, 0.4, 0.4, 0.9]), np.array([0, 0, 1, 1]))
+    0.875
+    """
+    ranks, ones = rankdata(margin), labels == 1
+    n1, n0 = int(ones.sum()), int((~ones).sum())
+    return float((ranks[ones].sum() - n1 * (n1 + 1) / 2) / (n1 * n0))
+
+
+def _mean(scores: Mapping[str, Mapping[str, float | int]]) -> dict[str, float | int]:
+    """Over corruptions or shifts of the same pictures; n is the number of pictures."""
+    if not scores:
+        return {"mean": 0.0, "n": 0}
+    first = next(iter(scores.values()))
+    found: dict[str, float | int] = {k: sum(float(s[k]) for s in scores.values()) / len(scores) for k in first}
+    return {"mean": found.pop("accuracy"), **found, "n": int(first["n"])}
+
+
+def rule_rows(scores: Scores, trained: Families) -> Iterator[str]:
+    """Corruptions and validation shifts of families that no candidate trained on."""
+    yield from (n for n in scores.group("corruption/") if FAMILY_OF[n.split("/")[1]] not in trained)
+    yield from scores.group("shift/")

@@ -1,0 +1,259 @@
+"""The stages of ``robustify``: each leaves files that are whole, and is skipped when they are there."""
+
+import json
+import time
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from meada.averaging import interpolate
+from meada.datasets import Samples, Task
+from meada.deploy.model import save_model
+from meada.evaluation import predict
+from meada.files import write_json
+from meada.methods.method import Method
+from meada.robustify import training
+from meada.robustify.families import choose_families, space_of
+from meada.robustify.own import fitted
+from meada.robustify.plan import Plan
+from meada.robustify.probe import best_head, features, readout, set_head
+from meada.robustify.request import Request
+from meada.robustify.scoring import Scores, score_all, sets
+from meada.runs.checkpoint import load_weights_into
+from meada.runs.recipe import Recipe, resolve
+from meada.runs.run import build_network
+from meada.types import Families
+
+Tell = Callable[[int, int], None]
+CROP: Families = frozenset({"geometry"})  # what plain fine-tuning trains on: crop and flip
+
+
+@dataclass
+class Work:
+    """A folder being worked on."""
+
+    request: Request
+    out: Path
+    task: Task
+    plan: Plan
+    facts: dict[str, Any] = field(default_factory=dict)  # what each stage found, by its name
+
+    def recipe(self, rate: float = 0.0) -> Recipe:
+        """What rebuilds the network of a candidate's file."""
+        plan = self.plan
+        network: dict[str, Any] = {"name": plan.network}
+        if plan.weights:
+            network |= {"weights": plan.weights, "partial": True}
+        elif plan.pretrained:
+            network |= {"pretrained": True}
+        return resolve({
+            "name": "robustify", "seed": self.request.seed, "network": network, "method": {"name": "erm"},
+            "data": {"name": "folder", "path": self.request.data, "side": plan.side, "seed": self.request.seed},
+            "plan": {"rounds": 0, "min_steps": 0, "total_steps": plan.steps, "batch_size": plan.batch_size},
+            "descent": plan.descent(rate or plan.hardened_rate).model_dump(),
+        }, trust=[self.request.network] if self.request.network else ())  # fmt: skip
+
+    def fresh(self) -> nn.Module:
+        """The network at its start: trained weights with a random head, or random ones."""
+        return build_network(self.recipe(), len(self.task.classes))
+
+    def path(self, name: str) -> Path:
+        return self.out / "candidates" / f"{name}.safetensors"
+
+    def save(self, name: str, net: nn.Module, rate: float = 0.0) -> None:
+        save_model(self.path(name), net, self.recipe(rate), self.task.classes)
+
+    def load(self, name: str) -> nn.Module:
+        net = build_network(self.recipe(), len(self.task.classes), file=False)
+        load_weights_into(net, self.path(name))
+        return net
+
+    def accuracy(self, net: nn.Module, samples: Samples) -> float:
+        return 100 * float((predict(net, samples.images, batch_size=64).argmax(-1) == samples.labels).double().mean())
+
+    @property
+    def trained(self) -> Families:
+        """Kinds of change that some candidate trained on."""
+        return CROP | space_of(self.facts["families"]["colour"]).families
+
+    @property
+    def names(self) -> list[str]:
+        pretrained = ["probe", "interpolated"] if self.plan.pretrained else []
+        own = ["own"] if self.request.model else []
+        order = ("plain", "plain_repeat", "probe", "hardened", "averaged", "interpolated", "own")
+        there = {"plain", "plain_repeat", "hardened", "averaged", *pretrained, *own}
+        return [name for name in order if name in there]
+
+
+def probe(work: Work, tell: Tell) -> dict[str, Any]:
+    """Features of each picture and its mirror image once, then logistic regression."""
+    net, train, held = work.fresh(), work.task.train, work.task.validation
+    both = torch.cat([train.images, train.images.flip(-1)])
+    z = features(net, both, tell)
+    head, penalty = best_head(
+        (z, train.labels.repeat(2)), (features(net, held.images), held.labels), len(work.task.classes)
+    )
+    set_head(readout(net, train.images[:2]), head)
+    work.save("probe", net)
+    return {"penalty": penalty}
+
+
+def families(work: Work, tell: Tell) -> dict[str, Any]:
+    """Whether views may change colour."""
+    if not work.plan.pretrained:
+        return {"colour": True}  # from scratch there is no probe to ask
+    return choose_families(work.load("probe"), work.task.validation)
+
+
+def rate(work: Work, tell: Tell) -> dict[str, Any]:
+    """Plain fine-tuning's learning rate: short tries, judged on held-out pictures."""
+    plan = work.plan
+    if not plan.trial_steps or len(plan.rates) == 1:
+        return {"rate": plan.rates[0], "tried": {}}
+    tried = {}
+    for k, value in enumerate(plan.rates):
+        start = lambda d, n, k=k: tell(k * n + d, len(plan.rates) * n)
+        tuned = training.tune(work.fresh(), work.task.train, _plain(work, value, plan.trial_steps, 0), tell=start)
+        tried[str(value)] = work.accuracy(tuned.net, work.task.validation)
+    best = max(plan.rates, key=lambda value: tried[str(value)])
+    return {"rate": best, "tried": tried}
+
+
+def plain(work: Work, tell: Tell, name: str = "plain", repeat: int = 0) -> dict[str, Any]:
+    value = work.facts["rate"]["rate"]
+    how = _plain(work, value, work.plan.steps, repeat)
+    tuned = training.tune(work.fresh(), work.task.train, how, _checkpoint(work, name), tell)
+    work.save(name, tuned.net, value)
+    return {"rate": value, "steps": how.steps}
+
+
+def plain_repeat(work: Work, tell: Tell) -> dict[str, Any]:
+    """The same in another order of batches, from the same start."""
+    return plain(work, tell, "plain_repeat", repeat=1)
+
+
+def hardened(work: Work, tell: Tell) -> dict[str, Any]:
+    """Clean pictures and hard views, from the probe's head; and the running mean of the weights."""
+    plan = work.plan
+    net = work.load("probe") if plan.pretrained else work.fresh()
+    how = training.Tuning(
+        hardening(work),
+        plan.descent(plan.hardened_rate),
+        plan.steps,
+        plan.batch_size,
+        work.request.seed,
+        plan.average_from,
+    )
+    tuned = training.tune(net, work.task.train, how, _checkpoint(work, "hardened"), tell)
+    mean = deepcopy(net)
+    mean.load_state_dict(tuned.mean.state)
+    work.save("averaged", mean)
+    work.save("hardened", net)
+    return {"rate": plan.hardened_rate, "steps": plan.steps, "averaged": tuned.mean.count}
+
+
+def hardening(work: Work) -> Method:
+    space, plan = space_of(work.facts["families"]["colour"]), work.plan
+    return training.hardened(
+        plan.side, space, views=plan.views, hardness=plan.hardness, frozen=plan.pretrained
+    )  # fmt: skip
+
+
+def interpolated(work: Work, tell: Tell) -> dict[str, Any]:
+    """The backbone between pretrained and averaged weights; the position that held-out shifts favour."""
+    first, last = work.load("probe"), work.load("averaged")
+    head = [name for name, m in last.named_modules() if m is readout(last, work.task.train.images[:2])][0]
+    keep = (f"{head}.weight", f"{head}.bias")
+    start, end = first.state_dict(), last.state_dict()
+    made = sets(
+        work.task.validation,
+        {},
+        trained=work.trained,
+        shifted_n=work.plan.shifted,
+        severities=[3],
+        seed=work.request.seed + 1,
+    )
+    chosen = {name: make() for name, make in made.items() if not name.startswith("corruption/")}
+    scores, clean = {}, {}
+    positions = [*work.plan.interpolation, 1.0]
+    for k, t in enumerate(positions):
+        tell(k, len(positions))
+        first.load_state_dict(interpolate(start, end, t, keep))
+        found = {name: work.accuracy(first, Samples(_bytes(x), y)) for name, (x, y) in chosen.items()}
+        clean[t] = found.pop("held_out")
+        scores[t] = sum(found.values()) / len(found)
+    near = [t for t in positions if clean[t] >= max(clean.values()) - 1.0 and t < 1.0] or [positions[-2]]
+    best = max(near, key=scores.__getitem__)
+    first.load_state_dict(interpolate(start, end, best, keep))
+    work.save("interpolated", first)
+    return {"position": best, "held_out": {str(t): v for t, v in clean.items()},
+            "shifts": {str(t): v for t, v in scores.items()}}  # fmt: skip
+
+
+def score(work: Work, tell: Tell) -> dict[str, Any]:
+    """All candidates on the same pixels."""
+    made = scored_sets(work)
+    trust = [work.request.network] if ":" in work.request.network else []
+    own = lambda: fitted(work.request.model, work.task.classes, trust)
+    nets = {name: own() if name == "own" else work.load(name) for name in work.names}
+    score_all(nets, made, work.out / "scores", tell)
+    return {"sets": list(made)}
+
+
+def scored_sets(work: Work) -> dict[str, Any]:
+    return sets(
+        work.task.validation, work.task.targets, trained=work.trained, shifted_n=work.plan.shifted,
+        severities=work.plan.severities, seed=work.request.seed,
+    )  # fmt: skip
+
+
+Stage = Callable[[Work, Tell], dict[str, Any]]
+STAGES: dict[str, Stage] = {
+    "probe": probe,
+    "families": families,
+    "rate": rate,
+    "plain": plain,
+    "plain_repeat": plain_repeat,
+    "hardened": hardened,
+    "interpolated": interpolated,
+    "score": score,
+}
+
+
+def carry_out(work: Work, tell: Callable[[str, int, int], None]) -> None:
+    """Every stage that is not done yet, in order; what it found and how long it took is written when it ends."""
+    for name, stage in STAGES.items():
+        if name in ("probe", "interpolated") and not work.plan.pretrained:
+            continue
+        path = work.out / "stages" / f"{name}.json"
+        if not path.is_file():
+            tell(name, 0, 1)
+            began = time.monotonic()
+            found = stage(work, lambda done, n, name=name: tell(name, done, n))  # type: ignore[misc]
+            write_json(path, {**found, "seconds": time.monotonic() - began})
+        work.facts[name] = json.loads(path.read_text(encoding="utf-8"))
+        tell(name, 1, 1)
+        _checkpoint(work, name).unlink(missing_ok=True)
+
+
+def load_scores(work: Work) -> Scores:
+    return Scores(work.out / "scores", work.facts["score"]["sets"], work.names)
+
+
+def _plain(work: Work, value: float, steps: int, repeat: int) -> training.Tuning:
+    plan = work.plan
+    seed = work.request.seed + 1_000_003 * repeat  # another order of batches, crops and flips
+    return training.Tuning(training.plain(plan.side), plan.descent(value), steps, plan.batch_size, seed)
+
+
+def _checkpoint(work: Work, name: str) -> Path:
+    return work.out / "stages" / f"{name}.checkpoint"
+
+
+def _bytes(x: torch.Tensor) -> torch.Tensor:
+    return x if x.dtype == torch.uint8 else x.mul(255).round().to(torch.uint8)

@@ -1,0 +1,57 @@
+"""A head fitted to frozen features."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from meada.errors import MeadaError
+from meada.robustify.probe import best_head, features, fit_head, readout, set_head
+
+
+@pytest.fixture
+def net() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(3, 6, 3), nn.BatchNorm2d(6), nn.ReLU(), nn.Flatten(), nn.Dropout(), nn.Linear(96, 3))
+
+
+def test_features_times_head_is_what_the_network_says(net):
+    x = torch.rand(50, 3, 6, 6)
+    z, last = features(net, x), readout(net, x[:1])
+    net.eval()
+    torch.testing.assert_close(z @ last.weight.T + last.bias, net(x))
+
+
+def test_the_network_is_left_as_it_was(net):
+    before = {k: v.clone() for k, v in net.state_dict().items()}
+    net.train()
+    features(net, torch.rand(4, 3, 6, 6))
+    assert net.training and all(torch.equal(v, before[k]) for k, v in net.state_dict().items())
+
+
+def test_the_head_is_where_the_gradient_of_the_penalised_loss_vanishes():
+    torch.manual_seed(1)
+    z, y, penalty = 3 * torch.randn(60, 4, dtype=torch.float64) + 5, torch.arange(60) % 3, 0.01
+    w, b = fit_head(z, y, 3, penalty)
+    scale, mean = z.std(0), z.mean(0)
+    v = (w * scale).requires_grad_()  # of standardised features
+    a = (b + w @ mean).requires_grad_()
+    loss = cross_entropy((z - mean) / scale @ v.T + a, y) + penalty * v.square().sum()
+    gradients = torch.autograd.grad(loss, [v, a])
+    assert max(float(g.abs().max()) for g in gradients) < 1e-4
+
+
+def test_the_penalty_is_chosen_on_held_out_pictures():
+    torch.manual_seed(2)
+    y = torch.arange(40) % 2
+    z = torch.randn(40, 30) + 0.5 * y[:, None]
+    noise = torch.randn(200, 30) + 0.5 * (torch.arange(200) % 2)[:, None]
+    _, strong = best_head((z, y), (noise, torch.arange(200) % 2), 2, penalties=(1e-6, 1e-1))
+    assert strong == 1e-1  # hardly any penalty fits the noise of 40 pictures
+
+
+def test_a_head_of_another_shape_is_refused(net):
+    with pytest.raises(MeadaError, match="the read-out must be"):
+        set_head(readout(net, torch.rand(1, 3, 6, 6)), (torch.zeros(4, 96), torch.zeros(4)))
+    with pytest.raises(MeadaError, match="must end in an nn.Linear"):
+        readout(nn.Flatten(), torch.rand(1, 3, 2, 2))

@@ -1,0 +1,81 @@
+"""Which candidate is delivered, by held-out pictures alone; and how seldom noise is taken for a gain."""
+
+import numpy as np
+import pytest
+
+from meada.robustify.rule import Gain, decide, noise_floor, run_to_run, smallest_difference
+
+N = 200
+
+
+def pictures(rng: np.random.Generator, accuracy: float, n: int = N) -> np.ndarray:
+    """Mean correctness per picture over eight rows."""
+    return (rng.random((8, n)) < accuracy).mean(0)
+
+
+def decision(clean, accuracy, s0=0.5, seed=0):
+    rng = np.random.default_rng(seed)
+    return decide(clean, {name: pictures(rng, value) for name, value in accuracy.items()}, N, s0, ["a", "b"])
+
+
+CLEAN = {"plain": 95.0, "plain_repeat": 95.0, "hardened": 95.0, "averaged": 95.0}
+
+
+def test_the_best_under_shifts_is_delivered():
+    found = decision(CLEAN, {"plain": 0.6, "plain_repeat": 0.6, "hardened": 0.7, "averaged": 0.8})
+    assert found.delivered == "averaged" and "points more rightly than plain" in found.sentence
+    assert found.gains["averaged"].mean == pytest.approx(20, abs=3)
+
+
+def test_a_candidate_that_loses_more_than_a_point_on_clean_pictures_is_not():
+    clean = {**CLEAN, "averaged": 93.9}
+    found = decision(clean, {"plain": 0.6, "plain_repeat": 0.6, "hardened": 0.7, "averaged": 0.8})
+    assert found.delivered == "hardened" and "averaged" not in found.eligible
+    clean = {**CLEAN, "averaged": 94.1}
+    assert (
+        decision(clean, {"plain": 0.6, "plain_repeat": 0.6, "hardened": 0.7, "averaged": 0.8}).delivered == "averaged"
+    )
+
+
+def test_plain_is_delivered_if_nothing_beats_it_and_it_is_said():
+    found = decision(CLEAN, {"plain": 0.7, "plain_repeat": 0.7, "hardened": 0.6, "averaged": 0.65})
+    assert found.delivered == "plain" and "No other candidate" in found.sentence
+    alike = decision(CLEAN, {"plain": 0.7, "plain_repeat": 0.7, "hardened": 0.705, "averaged": 0.65})
+    assert alike.delivered == "plain"
+
+
+def test_the_repetition_and_ones_own_model_are_compared_and_never_delivered():
+    clean = {"plain": 95.0, "plain_repeat": 99.0, "hardened": 95.0, "own": 99.0}
+    found = decision(clean, {"plain": 0.6, "plain_repeat": 0.6, "hardened": 0.75, "own": 0.99})
+    assert found.delivered == "hardened" and set(found.eligible) == {"plain", "hardened"} and "own" in found.gains
+
+
+def test_a_wide_gap_between_the_two_plains_takes_the_claim_away():
+    quiet = decision(CLEAN, {"plain": 0.6, "plain_repeat": 0.6, "hardened": 0.72, "averaged": 0.6})
+    loud = decision(CLEAN, {"plain": 0.55, "plain_repeat": 0.65, "hardened": 0.72, "averaged": 0.6})
+    assert quiet.delivered == "hardened" and loud.delivered == "plain"
+    assert loud.gains["hardened"].noise > 15
+
+
+def test_the_floor_worked_out_by_hand():
+    assert noise_floor(gap=2.0, s0=1.0) == pytest.approx(2 * np.sqrt(1.5) * np.sqrt(2))
+    assert noise_floor(gap=1.0, s0=1.0) == pytest.approx(2 * np.sqrt(1.5))
+    assert Gain(3.0, 0.0, 5.0, noise=2.0).beyond_noise and not Gain(3.0, -1.0, 7.0, noise=2.0).beyond_noise
+
+
+def test_trainings_that_differ_by_chance_are_seldom_told_apart():
+    """Models whose true accuracy varies from run to run by s0: claims in at most one run of eight."""
+    rng, claims = np.random.default_rng(4), 0
+    for _ in range(200):
+        level = 0.7 + 0.02 * rng.standard_normal(3)  # s0 is two points
+        easy = np.clip(rng.normal(0, 0.25, N), -0.6, 0.28)  # pictures are easy or hard for all models
+        correct = [(rng.random((12, N)) < one + easy).mean(0) for one in level]
+        names = ("plain", "plain_repeat", "hardened")
+        found = decide(dict.fromkeys(names, 95.0), dict(zip(names, correct, strict=True)), N, 2.0, ["a"])
+        claims += found.gains["hardened"].beyond_noise
+    assert claims <= 25
+
+
+def test_what_was_measured_is_there_for_both_kinds_of_start():
+    assert run_to_run(500, pretrained=True) > 0 and run_to_run(500, pretrained=False) > 0
+    assert smallest_difference(50, 0.5) > smallest_difference(500, 0.5)
