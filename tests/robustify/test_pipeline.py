@@ -92,6 +92,20 @@ def test_the_delivered_model_is_the_file_at_the_top_and_scores_what_is_written(p
         assert accuracy == pytest.approx(100 * float((guess == some.labels).double().mean()))
 
 
+def test_the_interpolated_backbone_lies_where_it_is_said_to(photos, tiny, tmp_path):
+    outcome = robustify(photos, tmp_path / "out", **tiny)
+    weights = {
+        name: load_file(tmp_path / "out" / "candidates" / f"{name}.safetensors")
+        for name in ("probe", "averaged", "interpolated")
+    }
+    t = outcome.content["stages"]["interpolated"]["position"]
+    for name, value in weights["interpolated"].items():
+        first, last = weights["probe"][name], weights["averaged"][name]
+        mixed = last if name.startswith("6.") or not last.is_floating_point() else torch.lerp(first, last, t)
+        torch.testing.assert_close(value, mixed)
+    assert not torch.equal(weights["interpolated"]["0.weight"], weights["averaged"]["0.weight"])
+
+
 def test_all_candidates_see_the_same_pixels(photos, tiny, tmp_path):
     out = tmp_path / "out"
     robustify(photos, out, **{**tiny, "weights": None, "settings": (*QUICK, "average_from=0.99")})

@@ -19,10 +19,10 @@ from meada.deploy.model import PLAN, save_model
 from meada.errors import MeadaError
 from meada.files import write_json, write_text
 from meada.machine.environment import environment
+from meada.networks.head import head_of
 from meada.robustify.card import card
 from meada.robustify.outcome import ABOUT, FORMAT, RULE, Outcome, entropy_limit, judge, seconds, temperature
 from meada.robustify.plan import Facts, Plan, default_seconds, duration, estimate, fit, plan_for
-from meada.robustify.probe import readout
 from meada.robustify.progress import Bar, progress
 from meada.robustify.request import Request
 from meada.robustify.rule import run_to_run, smallest_difference
@@ -156,7 +156,7 @@ def deliver(work: Work, total: float) -> Outcome:
     name = decision.delivered
     scale = temperature(scores, name, found["evidence"]["rows"])
     net = work.load(name)
-    divide_logits(readout(net, work.task.train.images[:2]), scale["value"])
+    divide_logits(head_of(net), scale["value"])
     content = {
         "format": FORMAT, "meada": __version__, **decision.as_json(), "rule": RULE, "about": ABOUT,
         "run_to_run": s0, "temperature": scale,

@@ -1,6 +1,6 @@
 """Logistic regression on frozen features: the head that a pretrained network starts from."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
@@ -8,46 +8,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from meada.errors import MeadaError
-from meada.networks.embedding import watching
-from meada.networks.freezing import at_rest
-from meada.pool import as_float
+from meada.networks.head import head_of
 from meada.types import Embedding, Labels
 
-BATCH = 32
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1)  # of the squared weights of standardised features, beside the mean loss
-Tell = Callable[[int, int], None]
-
-
-def readout(net: nn.Module, x: Tensor) -> nn.Linear:
-    """The last ``nn.Linear`` that a forward pass reaches.
-
-    >>> net = nn.Sequential(nn.Flatten(), nn.Linear(12, 7), nn.ReLU(), nn.Linear(7, 5))
-    >>> readout(net, torch.rand(1, 3, 2, 2)) is net[-1]
-    True
-    """
-    reached: list[nn.Linear] = []
-    hooks = [
-        m.register_forward_hook(lambda m, *_: reached.append(m)) for m in net.modules() if isinstance(m, nn.Linear)
-    ]
-    try:
-        with at_rest(net), torch.no_grad():
-            net(as_float(x))
-    finally:
-        for hook in hooks:
-            hook.remove()
-    if not reached:
-        raise MeadaError("the network must end in an nn.Linear for its head to be fitted, got none")
-    return reached[-1]
-
-
-def features(net: nn.Module, images: Tensor, tell: Tell = lambda done, n: None) -> Embedding:
-    """What the read-out is given, in eval mode."""
-    parts = []
-    with at_rest(net), torch.inference_mode(), watching(net) as forward:
-        for batch in images.split(BATCH):
-            parts.append(forward(as_float(batch))[1])
-            tell(sum(map(len, parts)), len(images))
-    return torch.cat(parts)
 
 
 Head = tuple[Float[Tensor, "K D"], Float[Tensor, " K"]]  # weight and bias
@@ -88,9 +52,10 @@ def best_head(
 
 
 @torch.no_grad()
-def set_head(linear: nn.Linear, head: Head) -> None:
-    weight, bias = head
+def fit_into(net: nn.Module, head: Head) -> None:
+    """Give the network's last layer these weights."""
+    (weight, bias), linear = head, head_of(net)
     if linear.weight.shape != weight.shape or linear.bias is None:
-        raise MeadaError(f"the read-out must be {tuple(weight.shape)} with a bias, got {tuple(linear.weight.shape)}")
+        raise MeadaError(f"the last layer must be {tuple(weight.shape)} with a bias, got {tuple(linear.weight.shape)}")
     linear.weight.copy_(weight)
     linear.bias.copy_(bias)

@@ -17,11 +17,12 @@ from meada.deploy.model import save_model
 from meada.evaluation import predict
 from meada.files import write_json
 from meada.methods.method import Method
+from meada.networks.head import features, head_name
 from meada.robustify import training
 from meada.robustify.families import choose_families, space_of
 from meada.robustify.own import fitted
 from meada.robustify.plan import Plan
-from meada.robustify.probe import best_head, features, readout, set_head
+from meada.robustify.probe import best_head, fit_into
 from meada.robustify.request import Request
 from meada.robustify.scoring import Scores, score_all, sets
 from meada.runs.checkpoint import load_weights_into
@@ -94,11 +95,11 @@ def probe(work: Work, tell: Tell) -> dict[str, Any]:
     """Features of each picture and its mirror image once, then logistic regression."""
     net, train, held = work.fresh(), work.task.train, work.task.validation
     both = torch.cat([train.images, train.images.flip(-1)])
-    z = features(net, both, tell)
+    z = features(net, both)
     head, penalty = best_head(
         (z, train.labels.repeat(2)), (features(net, held.images), held.labels), len(work.task.classes)
     )
-    set_head(readout(net, train.images[:2]), head)
+    fit_into(net, head)
     work.save("probe", net)
     return {"penalty": penalty}
 
@@ -142,13 +143,9 @@ def hardened(work: Work, tell: Tell) -> dict[str, Any]:
     plan = work.plan
     net = work.load("probe") if plan.pretrained else work.fresh()
     how = training.Tuning(
-        hardening(work),
-        plan.descent(plan.hardened_rate),
-        plan.steps,
-        plan.batch_size,
-        work.request.seed,
-        plan.average_from,
-    )
+        hardening(work), plan.descent(plan.hardened_rate), plan.steps, plan.batch_size, work.request.seed,
+        frozen=plan.pretrained, average_from=plan.average_from,
+    )  # fmt: skip
     tuned = training.tune(net, work.task.train, how, _checkpoint(work, "hardened"), tell)
     mean = deepcopy(net)
     mean.load_state_dict(tuned.mean.state)
@@ -159,17 +156,14 @@ def hardened(work: Work, tell: Tell) -> dict[str, Any]:
 
 def hardening(work: Work) -> Method:
     space, plan = space_of(work.facts["families"]["colour"]), work.plan
-    return training.hardened(
-        plan.side, space, views=plan.views, hardness=plan.hardness, frozen=plan.pretrained
-    )  # fmt: skip
+    return training.hardened(plan.side, space, views=plan.views, hardness=plan.hardness)
 
 
 def interpolated(work: Work, tell: Tell) -> dict[str, Any]:
     """The backbone between pretrained and averaged weights; the position that held-out shifts favour."""
     first, last = work.load("probe"), work.load("averaged")
-    head = [name for name, m in last.named_modules() if m is readout(last, work.task.train.images[:2])][0]
-    keep = (f"{head}.weight", f"{head}.bias")
-    start, end = first.state_dict(), last.state_dict()
+    keep = [f"{head_name(last)}.{part}" for part in ("weight", "bias")]
+    start, end = ({k: v.clone() for k, v in net.state_dict().items()} for net in (first, last))
     made = sets(
         work.task.validation,
         {},

@@ -23,23 +23,22 @@ LOOKED, CORRUPTED = 64, 4  # pictures
 def measure(work: Work) -> Costs:
     plan, task = work.plan, work.task
     net = work.fresh()
-    hard = training.hardened(plan.side, space_of(colour=True), views=plan.views,
-                             hardness=plan.hardness, frozen=plan.pretrained)  # fmt: skip
+    hard = training.hardened(plan.side, space_of(colour=True), views=plan.views, hardness=plan.hardness)
     some = task.train.images[:LOOKED]
     predict(net, some[:2])
     return Costs(
         plain=_step(work, net, training.plain(plan.side)),
-        hardened=_step(work, net, hard),
+        hardened=_step(work, net, hard, frozen=plan.pretrained),
         look=_seconds(lambda: predict(net, some, batch_size=LOOKED)) / len(some),
         corrupt=corrupting(task.validation.images),
     )
 
 
-def _step(work: Work, net: nn.Module, method: Method) -> float:
+def _step(work: Work, net: nn.Module, method: Method, frozen: bool = False) -> float:
     """The median of a few real steps."""
     marks: list[float] = []
     plan = work.plan
-    how = training.Tuning(method, plan.descent(1e-9), STEPS + 1, plan.batch_size, seed=0)
+    how = training.Tuning(method, plan.descent(1e-9), STEPS + 1, plan.batch_size, seed=0, frozen=frozen)
     training.tune(net, work.task.train, how, tell=lambda done, n: marks.append(time.perf_counter()))
     return median(after - before for before, after in pairwise(marks))
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -9,7 +10,6 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from meada.algorithm import Plan as Schedule
 from meada.algorithm import Watch, begin, train
@@ -17,9 +17,10 @@ from meada.averaging import RunningMean
 from meada.datasets import Samples
 from meada.images.augment import flip_and_crop
 from meada.maximise import hard_views
-from meada.methods.method import Context, Loss, Method, risk
+from meada.methods.method import Context, Method
 from meada.methods.parts.descent import Descent
 from meada.minimise import Training, refuse_non_finite
+from meada.networks.freezing import batch_norm_frozen
 from meada.pool import Pool
 from meada.runs.checkpoint import load_checkpoint, save_checkpoint
 from meada.spaces import Space
@@ -38,6 +39,7 @@ class Tuning:
     steps: int
     batch_size: int
     seed: int
+    frozen: bool = False  # batch-norm statistics stay as they are
     average_from: float = 1.0  # share of the steps after which weights are averaged; 1: none
 
 
@@ -52,10 +54,10 @@ def plain(side: int) -> Method:
     return Method(augment=partial(flip_and_crop, padding=max(side // 8, 1)))
 
 
-def hardened(side: int, space: Space | str, *, views: int, hardness: float, frozen: bool) -> Method:
-    """The same, and cross-entropy on a hard view of each picture; with frozen batch-norm statistics or not."""
+def hardened(side: int, space: Space | str, *, views: int, hardness: float) -> Method:
+    """The same, and cross-entropy on a hard view of each picture."""
     loss = partial(clean_and_view, space=space, views=views, hardness=hardness)
-    return Method(loss=still(loss) if frozen else loss, augment=plain(side).augment)
+    return Method(loss=loss, augment=plain(side).augment)
 
 
 def clean_and_view(
@@ -67,18 +69,6 @@ def clean_and_view(
         seed=context.seed, step=context.step, index=batch.sample_index,
     )  # fmt: skip
     return 2 * cross_entropy(net(torch.cat([batch.x, view])), batch.y.repeat(2))
-
-
-def still(loss: Loss = risk) -> Loss:
-    """``loss`` with batch-norm statistics frozen: a few hundred pictures estimate none better than ImageNet's."""
-
-    def frozen(net: nn.Module, batch: Batch, context: Context) -> Scalar:
-        for module in net.modules():
-            if isinstance(module, _BatchNorm):
-                module.eval()
-        return loss(net, batch, context)
-
-    return frozen
 
 
 def tune(
@@ -102,5 +92,6 @@ def tune(
         tell(training.step, how.steps)
 
     schedule = Schedule(rounds=0, min_steps=0, total_steps=how.steps, batch_size=how.batch_size)
-    train(training, pool, how.method, schedule, how.descent, seed=how.seed, watch=Watch(stepped=stepped))
+    with batch_norm_frozen(net) if how.frozen else nullcontext():
+        train(training, pool, how.method, schedule, how.descent, seed=how.seed, watch=Watch(stepped=stepped))
     return tuned
