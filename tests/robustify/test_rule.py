@@ -14,8 +14,11 @@ def pictures(rng: np.random.Generator, accuracy: float, n: int = N) -> np.ndarra
 
 
 def decision(clean, accuracy, s0=0.5, seed=0):
+    """``clean``: held-out accuracy of each, on 1,000 pictures that all of them find hard alike."""
     rng = np.random.default_rng(seed)
-    return decide(clean, {name: pictures(rng, value) for name, value in accuracy.items()}, N, s0, ["a", "b"])
+    shifted = {name: pictures(rng, value) for name, value in accuracy.items()}
+    held = {name: (np.arange(1000) < 10 * value).astype(float) for name, value in clean.items()}
+    return decide(held, shifted, s0, ["a", "b"])
 
 
 CLEAN = {"plain": 95.0, "plain_repeat": 95.0, "hardened": 95.0, "averaged": 95.0}
@@ -44,6 +47,14 @@ def test_plain_is_delivered_if_nothing_beats_it_and_it_is_said():
     assert alike.delivered == "plain"
 
 
+def test_a_plain_model_that_has_hardly_learnt_the_classes_is_not_kept():
+    clean = {"plain": 70.0, "plain_repeat": 75.0, "probe": 97.0}
+    found = decision(clean, {"plain": 0.58, "plain_repeat": 0.65, "probe": 0.62})
+    assert found.delivered == "probe" and "held-out pictures rightly" in found.sentence
+    worse = decision(clean, {"plain": 0.8, "plain_repeat": 0.8, "probe": 0.5})
+    assert worse.delivered == "plain"
+
+
 def test_the_repetition_and_ones_own_model_are_compared_and_never_delivered():
     clean = {"plain": 95.0, "plain_repeat": 99.0, "hardened": 95.0, "own": 99.0}
     found = decision(clean, {"plain": 0.6, "plain_repeat": 0.6, "hardened": 0.75, "own": 0.99})
@@ -60,7 +71,7 @@ def test_a_wide_gap_between_the_two_plains_takes_the_claim_away():
 def test_the_floor_worked_out_by_hand():
     assert noise_floor(gap=2.0, s0=1.0) == pytest.approx(2 * np.sqrt(1.5) * np.sqrt(2))
     assert noise_floor(gap=1.0, s0=1.0) == pytest.approx(2 * np.sqrt(1.5))
-    assert Gain(3.0, 0.0, 5.0, noise=2.0).beyond_noise and not Gain(3.0, -1.0, 7.0, noise=2.0).beyond_noise
+    assert Gain(3.0, 0.0, 5.0, 9, noise=2.0).beyond_noise and not Gain(3.0, -1.0, 7.0, 9, noise=2.0).beyond_noise
 
 
 def test_trainings_that_differ_by_chance_are_seldom_told_apart():
@@ -71,7 +82,7 @@ def test_trainings_that_differ_by_chance_are_seldom_told_apart():
         easy = np.clip(rng.normal(0, 0.25, N), -0.6, 0.28)  # pictures are easy or hard for all models
         correct = [(rng.random((12, N)) < one + easy).mean(0) for one in level]
         names = ("plain", "plain_repeat", "hardened")
-        found = decide(dict.fromkeys(names, 95.0), dict(zip(names, correct, strict=True)), N, 2.0, ["a"])
+        found = decide(dict.fromkeys(names, np.ones(N)), dict(zip(names, correct, strict=True)), 2.0, ["a"])
         claims += found.gains["hardened"].beyond_noise
     assert claims <= 25
 

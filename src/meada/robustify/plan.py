@@ -79,7 +79,7 @@ def plan_for(facts: Facts, changes: Mapping[str, Any] | None = None) -> Plan:
     chosen = dict(
         network=network, weights=facts.weights, pretrained=pretrained, side=side, batch_size=batch, steps=steps,
         rates=[0.003, 0.01, 0.03] if pretrained else [0.001], trial_steps=steps // 5 if pretrained else 0,
-        hardened_rate=0.005 if pretrained else 0.001, optimiser="sgd" if pretrained else "adam",
+        hardened_rate=0.003 if pretrained else 0.001, optimiser="sgd" if pretrained else "adam",
         average_from=0.3 if pretrained else 0.75, interpolation=[0.25, 0.5, 0.75] if pretrained else [],
         shifted=min(facts.held_out, 300 if side > SMALL else 500),
     )  # fmt: skip
