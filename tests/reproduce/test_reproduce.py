@@ -16,16 +16,11 @@ from typer.testing import CliRunner
 
 from meada.cli.main import app
 from meada.errors import MeadaError
-from meada.reproduce import (
-    Item,
-    expected_seconds,
-    items_of,
-    megabytes,
-    reproduce,
-    time_left,
-    tried_seconds,
-)
-from meada.reproduce.sets import SETS, STUDY
+from meada.reproduce.cost import expected_seconds, megabytes, time_left
+from meada.reproduce.item import Item
+from meada.reproduce.runner import reproduce
+from meada.reproduce.sets import SETS, STUDY, items_of
+from meada.reproduce.trials import tried_seconds
 from meada.runs.recipe import load_recipe, to_toml
 from meada.runs.timing_probe import Costs
 
@@ -47,7 +42,8 @@ SET_OF_ONE = """
 import sys
 from pathlib import Path
 from meada.runs.recipe import load_recipe
-from meada.reproduce import Item, reproduce
+from meada.reproduce.item import Item
+from meada.reproduce.runner import reproduce
 item, out = Item(load_recipe(sys.argv[1], [], trust=[sys.argv[3]], seed=0)), Path(sys.argv[2])
 sleeper = f"import os, time; open('{out}/pid', 'w').write(str(os.getpid())); time.sleep(120)"
 reproduce([item], out, jobs=1, say=print, command=lambda *_: [sys.executable, "-c", sleeper])

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from meada.cli.main import app
 from meada.errors import MeadaError
-from meada.reproduce import Item
 from meada.reproduce.engines import run_on
+from meada.reproduce.item import Item
 from meada.reproduce.on_ray import End, _verdict, on_ray, work
 from meada.reproduce.runner import Outcome
 from meada.reproduce.sweep import sweep

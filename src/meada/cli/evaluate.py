@@ -36,7 +36,7 @@ def evaluate(
     from meada.evaluation.attack import under_attack
     from meada.evaluation.selection import RULES
     from meada.files import write_json
-    from meada.reports.table import print_scores
+    from meada.reports.page.terminal import print_scores
     from meada.runs.recipe import make
     from meada.runs.run import load_model
     from meada.runs.run_folder import RunFolder

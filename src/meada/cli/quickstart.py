@@ -1,9 +1,13 @@
 """``meada quickstart``: train three methods on one source and compare them on five unseen domains."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 METHODS = ("erm", "ada", "meada")
 
@@ -30,4 +34,15 @@ def quickstart(
         begun = RunFolder(folder).recipe.exists()
         with progress(f"{name:5}", quiet=quiet) as tell:
             run(recipe, folder, resume=begun, tell=tell)
-    show(folders, out)
+    show(folders, out, _examples(RunFolder(folders["meada"]).load_recipe().data))
+
+
+def _examples(data: "Mapping[str, Any]") -> "dict[str, Tensor]":
+    """The first image of each class, in training and in every target."""
+    from meada.pool import as_float
+    from meada.runs.recipe import make
+
+    task = make("data", data)
+    parts = {"training": task.train, **task.targets}
+    firsts = {n: [int((p.labels == k).nonzero()[0]) for k in range(len(task.classes))] for n, p in parts.items()}
+    return {name: as_float(part.images[firsts[name]]) for name, part in parts.items()}

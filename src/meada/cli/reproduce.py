@@ -10,7 +10,8 @@ import typer
 from meada.cli.sweep import Address, Cores, Engine
 
 if TYPE_CHECKING:
-    from meada.reproduce import Item, Outcome
+    from meada.reproduce.item import Item
+    from meada.reproduce.runner import Outcome
 
 
 def reproduce(
@@ -40,9 +41,8 @@ def reproduce(
     Example: meada reproduce digits --methods erm,meada --seeds 3 --jobs 2
     """
     from meada.errors import MeadaError
-    from meada.reproduce import items_of
     from meada.reproduce.engines import run_on
-    from meada.reproduce.sets import FOLDERS
+    from meada.reproduce.sets import FOLDERS, items_of
 
     if jobs < 1:
         raise MeadaError(f"--jobs must be 1 or more, got {jobs}")
@@ -60,7 +60,7 @@ def reproduce(
 
 
 def _list(items: "Sequence[Item]", out: Path, timings: list[Path], jobs: int) -> None:
-    from meada.reproduce import expected_seconds, megabytes, time_left
+    from meada.reproduce.cost import expected_seconds, megabytes, time_left
 
     recorded = expected_seconds(items, (out, *timings))
     waiting = [item for item in items if not item.done(out)]
@@ -86,8 +86,8 @@ def _tried(items: "Sequence[Item]", jobs: int) -> dict[str, float]:
     import torch
 
     from meada.cli.progress import progress
-    from meada.reproduce import tried_seconds
     from meada.reproduce.runner import threads_each
+    from meada.reproduce.trials import tried_seconds
 
     torch.set_num_threads(threads_each(jobs))
     with progress("no records yet") as tell:

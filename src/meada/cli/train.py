@@ -29,7 +29,7 @@ def train(
     from meada.cli.progress import progress
     from meada.errors import MeadaError
     from meada.machine.distributed import foretold
-    from meada.reports.table import print_record
+    from meada.reports.page.terminal import print_record
     from meada.runs.recipe import load_recipe
     from meada.runs.run import run
 

@@ -25,7 +25,7 @@ def watch(
 
     text = "\n".join(lines(folder))
     if serve is not None:
-        from meada.reports.serve import server
+        from meada.reports.live import server
 
         with server(folder, serve) as opened:
             typer.echo(f"http://127.0.0.1:{opened.server_port}/ (Ctrl-C ends it)")

@@ -13,7 +13,9 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from meada.errors import MeadaError
-from meada.reports import pictures
+from meada.reports.page.charts import save, sheet
+from meada.reports.page.gallery import rounds as galleries
+from meada.reports.page.gallery import stacked
 from meada.runs.run_folder import RunFolder
 
 ROWS = (  # short enough for three rounds on a terminal
@@ -74,7 +76,8 @@ def warnings(rounds: Sequence[Mapping[str, Any]], verdicts: Sequence[Mapping[str
 
 def draw(rounds: Sequence[Mapping[str, Any]], folder: RunFolder, out: Path) -> list[Path]:
     """``rounds.png``: source, adversarial image and difference; ``spectrum.png``."""
-    files = {out / "rounds.png": pictures.adversarial(folder.gallery)}
+    made = stacked("What each round made", galleries("", load_gallery(folder)))
+    files = {out / "rounds.png": sheet(made)}
     powers = {
         int(name.removeprefix("round-").removesuffix(".spectrum")): value
         for name, value in load_gallery(folder).items()
@@ -84,7 +87,7 @@ def draw(rounds: Sequence[Mapping[str, Any]], folder: RunFolder, out: Path) -> l
     if powers and known:
         files[out / "spectrum.png"] = spectrum(known, powers)
     for path, figure in files.items():
-        pictures.save(figure, path)
+        save(figure, path)
     return list(files)
 
 

@@ -1,10 +1,17 @@
-"""A run as it goes: what its log says so far, and whether a process is at work on it."""
+"""Watch runs while they train: on the terminal, or as a report served on this machine alone."""
 
 import fcntl
 from collections.abc import Iterator
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from meada.errors import MeadaError
+from meada.reports.page import build, to_html
 from meada.reports.runs import Run, find_runs
+
+HOST = "127.0.0.1"
+EVERY = 10  # seconds between visits of a page whose run goes on
 
 
 def at_work(path: Path) -> bool:
@@ -49,3 +56,48 @@ def _about(run: Run) -> Iterator[str]:
         yield f"  round {line['round']}: pool {line['pool']:,}{ce}"
     for name, found in run.results("last").items():
         yield f"  {name}: {found['accuracy']:.1f} %"
+
+
+def server(folder: Path, port: int = 0) -> ThreadingHTTPServer:
+    """Bound to 127.0.0.1; port 0 is any free one. There is one page, and no file is ever read
+
+    by the name that a visitor gives.
+    """
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            names = {f"{host}:{self.server.server_port}" for host in (HOST, "localhost")}  # type: ignore[attr-defined]
+            if self.headers.get_all("Host") not in [[name] for name in names]:
+                # Another site's name that resolves to this machine (DNS rebinding).
+                self._answer(HTTPStatus.FORBIDDEN, "this page is for 127.0.0.1 alone")
+            elif self.path not in ("/", "/report.html"):
+                self._answer(HTTPStatus.NOT_FOUND, "there is one page: /")
+            else:
+                try:
+                    self._answer(HTTPStatus.OK, page(folder))
+                except MeadaError as error:
+                    self._answer(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+
+        def _answer(self, status: HTTPStatus, text: str) -> None:
+            kind = "text/html" if status == HTTPStatus.OK else "text/plain"
+            body = text.encode()
+            self.send_response(status)
+            self.send_header("Content-Type", f"{kind}; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Cache-Control", "no-store")
+            self.send_header("X-Content-Type-Options", "nosniff")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """The terminal is the run's."""
+
+    try:
+        return ThreadingHTTPServer((HOST, port), Page)
+    except (OSError, OverflowError) as error:
+        raise MeadaError(f"port {port} of {HOST} cannot be had: {error}") from None
+
+
+def page(folder: Path) -> str:
+    """The report; while a run goes on, it asks to be loaded again."""
+    return to_html(build(find_runs([folder])), refresh=EVERY if going_on(folder) else 0)

@@ -14,8 +14,7 @@ from torch import Tensor
 
 from meada.errors import MeadaError
 from meada.evaluation.predictions import Predictions, load_predictions
-from meada.reproduce.item import held_recipe
-from meada.runs.identity import essence
+from meada.runs.identity import essence, held_recipe
 from meada.runs.recipe import Recipe, load_recipe
 from meada.runs.run_folder import RunFolder, read_json
 
@@ -49,6 +48,17 @@ class Run:
     def settings(self) -> Recipe:
         """The recipe whole and checked; ``recipe`` is what the file says."""
         return held_recipe(self.folder)
+
+    @cached_property
+    def essence(self) -> dict[str, Any]:
+        """The settings that make the experiment, but for the seed; what an older recipe lacks stands at its default."""
+        names = [table.get("name") for table in self.recipe.values() if isinstance(table, dict)]
+        try:
+            if any(":" in str(name) for name in names):  # somebody's own file: not run for a report
+                return essence(self.recipe, seed=False)
+            return essence(self.settings, seed=False)
+        except (MeadaError, OSError):
+            return essence(self.recipe, seed=False)
 
     @cached_property
     def changed(self) -> dict[str, Any] | None:
@@ -86,6 +96,22 @@ class Run:
 
     def results(self, rule: str) -> dict[str, dict[str, Any]]:
         return self.record["results"].get(rule, {})
+
+    def score(self, rule: str, domain: str, domains: Sequence[str], score: str = "accuracy") -> float:
+        """On one domain, or the ``mean`` over ``domains``."""
+        results = self.results(rule)
+        names = domains if domain == "mean" else (domain,)
+        return sum(float(results[name][score]) for name in names) / len(names)
+
+    @property
+    def minutes(self) -> float:
+        return sum(self.record["seconds"].values()) / 60
+
+    @property
+    def machine(self) -> str:
+        """What it computed on: ``1 thread of some CPU``."""
+        threads = self.record["environment"]["threads"]
+        return f"{threads} thread{'s' * (threads != 1)} of {self.record['environment']['processor']}"
 
     @cached_property
     def _told(self) -> tuple[dict[str, Predictions], tuple[str, ...]]:

@@ -9,7 +9,8 @@ from torch import nn
 
 from meada.datasets import sizes_of
 from meada.errors import MeadaError
-from meada.reproduce.item import Item, held_recipe, runs
+from meada.reproduce.item import Item, runs
+from meada.runs.identity import held_recipe
 from meada.runs.recipe import Recipe, make, method_of
 
 COPIES = 4 + 3  # of the weights: each rule's choice, and candidates that may still be chosen

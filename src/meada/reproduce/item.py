@@ -6,8 +6,8 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
-from meada.runs.identity import alike
-from meada.runs.recipe import Recipe, from_toml, to_toml
+from meada.runs.identity import alike, held_recipe
+from meada.runs.recipe import Recipe, to_toml
 from meada.runs.run_folder import RunFolder
 
 
@@ -41,14 +41,3 @@ class Item:
 def runs(out: Path) -> Iterator[RunFolder]:
     """Every run that was started in ``out``."""
     return (RunFolder(path.parent) for path in sorted(out.glob("*/recipe.toml")))
-
-
-_HELD: dict[tuple[Path, int], Recipe] = {}
-
-
-def held_recipe(folder: RunFolder) -> Recipe:
-    """The recipe in a run's folder; files that did not change are read once."""
-    key = (folder.recipe.resolve(), folder.recipe.stat().st_mtime_ns)
-    if key not in _HELD:
-        _HELD[key] = from_toml(folder.recipe)
-    return _HELD[key]

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from meada.runs.recipe import Recipe
+from meada.runs.recipe import Recipe, from_toml
+from meada.runs.run_folder import RunFolder
 from meada.settings import flattened
 
 # Where and how a run was carried out. ``pool.store`` is not among them: 8 bits or 32 make other samples.
@@ -43,3 +45,14 @@ def _defaults() -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """TOML has lists only."""
     return list(value) if isinstance(value, tuple) else value
+
+
+_HELD: dict[tuple[Path, int], Recipe] = {}
+
+
+def held_recipe(folder: RunFolder) -> Recipe:
+    """The recipe in a run's folder; files that did not change are read once."""
+    key = (folder.recipe.resolve(), folder.recipe.stat().st_mtime_ns)
+    if key not in _HELD:
+        _HELD[key] = from_toml(folder.recipe)
+    return _HELD[key]

@@ -1,4 +1,4 @@
-"""The report: one page from what runs left on disk, as HTML, as Markdown and as pictures."""
+"""The report: one page from what runs left on disk, as HTML, Markdown, PNG or on the terminal."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -9,20 +9,23 @@ from meada.evaluation.selection import RULES
 from meada.files import write_text
 from meada.reports.page.about import provenance, what_was_run
 from meada.reports.page.accuracy import accuracy
-from meada.reports.page.blocks import Page, Section, Text
-from meada.reports.page.budget import chosen, spent
+from meada.reports.page.blocks import Chart, Gallery, Page, Section, Text
+from meada.reports.page.charts import draw
 from meada.reports.page.corruptions import corruptions
+from meada.reports.page.cost import chosen, equal_time, spent
 from meada.reports.page.gallery import galleries
 from meada.reports.page.groups import Experiment, experiments, left_out
+from meada.reports.page.html import to_html
 from meada.reports.page.markdown import to_markdown
-from meada.reports.page.paper import beside_the_paper, sweep
-from meada.reports.page.plots import draw
-from meada.reports.page.render import to_html
+from meada.reports.page.paper import beside_the_paper, rounds_section
+from meada.reports.page.table1 import table1
+from meada.reports.page.table2 import table2
+from meada.reports.page.table3 import table3
 from meada.reports.page.training import training
 from meada.reports.page.trust import attacked, calibration
 from meada.reports.runs import Run
 
-__all__ = ["build", "draw", "to_html", "to_markdown", "write"]
+__all__ = ["build", "draw", "table", "to_html", "to_markdown", "write"]
 
 Part = Callable[[Experiment], Section | None]
 
@@ -49,14 +52,15 @@ def build(
 def _about(experiment: Experiment, rule: str) -> Iterator[Section]:
     parts: dict[str, Part] = {
         "accuracy: no run has results yet": partial(accuracy, rule=rule),
-        "": partial(beside_the_paper, rule=rule),
-        "Figure 1: it takes one method with several K": partial(sweep, rule=rule),
-        "severities: the domains are no corruptions, or none is scored": partial(corruptions, rule=rule),
+        "": partial(beside_the_paper, rules=(rule, "oracle")),
+        "Figure 1: it takes one method with several K": partial(rounds_section, rule=rule),
+        "severities: the domains are not corruptions, or none is scored": partial(corruptions, rule=rule),
         "calibration: no run has results yet": partial(calibration, rule=rule),
         "accuracy under attack: 'meada evaluate RUN --pgd 256' measures one": attacked,
         "training curves: the folders hold no log.jsonl": training,
         "pictures: no round of these runs kept any (gallery.safetensors)": galleries,
         "the choice of checkpoints: no run has results yet": chosen,
+        "accuracy in equal time: it takes finished runs of ERM and of another method, with logs": equal_time,
     }
     missing = []
     for reason, part in parts.items():
@@ -70,8 +74,25 @@ def _about(experiment: Experiment, rule: str) -> Iterator[Section]:
         yield Section("Not shown", tuple(Text(f"No {why}.", "missing") for why in missing))
 
 
+def table(runs: Sequence[Run], number: int, *, rule: str = "last", command: str = "") -> Page:
+    """Table 1, 2 or 3 of the paper with its figures, from finished runs."""
+    finished = [run for run in runs if run.finished]
+    if not finished:
+        raise MeadaError("a table needs a finished run: none of the folders has a record.json")
+    makers: dict[int, Callable[[], Page]] = {
+        1: lambda: table1(finished, command),
+        2: lambda: table2(finished),
+        3: lambda: table3(finished, rule),
+    }
+    if number not in makers:
+        raise MeadaError(f"--table must be 1, 2 or 3, got {number}")
+    return makers[number]()
+
+
 def write(page: Page, *, out: Path | None = None, markdown: Path | None = None, png: Path | None = None) -> list[Path]:
-    """The page in each form that is asked for; gives back the files."""
+    """The page in each form that is asked for; gives back the files. Pictures of Markdown go to ``figures``."""
+    if markdown and png is None and any(isinstance(block, Chart | Gallery) for block in page.blocks()):
+        png = markdown.parent / "figures"
     written = []
     pictures = draw(page, png) if png else {}
     if out:

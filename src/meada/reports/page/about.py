@@ -4,26 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from meada.reports.page.blocks import Block, Cell, Section, Table, Text
-from meada.reports.page.groups import Experiment, Group, title
+from meada.reports.page.groups import Experiment, Group, described, title
 from meada.reports.runs import Run
-
-WORDS = {
-    "erm": "plain training (empirical risk minimisation)",
-    "agg": "plain training on all source domains together",
-    "ada": "adversarial data augmentation: rounds of training alternate with rounds that add "
-    "images made to fool the network",
-    "meada": "maximum-entropy adversarial data augmentation: as ADA, and the added images must "
-    "also leave the network unsure",
-    "meada-bnn": "ME-ADA with a Bayesian network, whose uncertainty is taken over its weights",
-    "par": "a penalty on what a patch alone can tell",
-    "hex": "projecting out what texture alone can tell",
-    "mixup": "mixing pairs of images and labels",
-    "cutout": "blanking a square of each image",
-    "cutmix": "pasting squares of other images",
-    "autoaugment": "published augmentation policies",
-    "advtrain": "training on images moved within a small ball",
-    "augmix": "mixing chains of augmentations with a consistency loss",
-}
 
 
 def what_was_run(experiments: Sequence[Experiment], left_out: Sequence[str]) -> Section:
@@ -55,17 +37,17 @@ def _sentence(experiment: Experiment) -> str:
         for name in dict.fromkeys(group.method for group in experiment.groups)
     )
     tested = ", ".join(experiment.domains) or "none so far"
-    kind = "corruptions of them" if experiment.corrupted else "domains never seen in training"
+    kind = "corruptions of them" if experiment.corrupted else "domains not seen in training"
     return (
         f"{len(runs)} {'run' if len(runs) == 1 else 'runs'} of the network "
-        f"{experiment.network or 'unknown'} learnt from {learnt} of {experiment.data or 'unknown'} "
-        f"and were tested on {kind}: {tested}. Methods: {methods}."
+        f"{experiment.network or 'unknown'} were trained on {learnt} of {experiment.data or 'unknown'} "
+        f"and tested on {kind}: {tested}. Methods: {methods}."
     )
 
 
 def _method(method: str, groups: Sequence[Group]) -> str:
-    words = [WORDS[name] for name in method.split("+") if name in WORDS]
-    about = f", {' with '.join(words)}" if words else ""
+    words = [found.about.rstrip(".") for name in method.split("+") if (found := described(name)) and found.about]
+    about = f", {' with '.join(w[0].lower() + w[1:] for w in words)}" if words else ""
     forms = []
     for group in groups:
         seeds = ", ".join(str(run.seed) for run in group.runs)

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from meada.evaluation.selection import KNOWS
 from meada.evaluation.statistics import Verdict, verdicts
-from meada.reports.page.blocks import Block, Cell, Chart, Section, Series, Table, Text
-from meada.reports.page.correct import difference, interval
+from meada.reports.page.blocks import Block, Cell, Section, Table, Text
+from meada.reports.page.cost import spread
 from meada.reports.page.groups import Experiment, Group
+from meada.reports.page.paper import comparison
 
 DIGITS = {"p": 4, "p (Holm)": 4, "difference": 2, "low": 2, "high": 2, "mean": 2, "std": 2}
 Gaps = Mapping[tuple[str, str], Verdict]  # by rival and domain
@@ -16,13 +17,14 @@ def accuracy(experiment: Experiment, rule: str) -> Section | None:
     groups = [group for group in experiment.groups if group.scored(rule)]
     if not groups:
         return None
-    base, columns = experiment.baseline, _columns(experiment)
+    base, columns = experiment.baseline, experiment.columns
     rivals = [g for g in groups if g is not base] if base in groups else []
     gaps = {key: gap for g in rivals for key, gap in _against(g, base, rule, columns).items()}
     blocks: list[Block] = [Text(_opening(experiment, rule))]
     blocks += [Text(_sentence(g, base, gaps[g.label, columns[-1]])) for g in rivals]
     blocks += [Text(text, "warning") for text in _single(groups, rule)]
-    blocks += [_overview(experiment, groups, rule), _bars(experiment, groups, rule), _long(experiment, groups, rule)]
+    title = "Accuracy (%), mean ± standard deviation over seeds"
+    blocks += [overview(experiment, groups, rule, title), comparison(experiment, rule), _long(experiment, groups, rule)]
     if gaps:
         blocks += [_differences(gaps, base), Text(_how(gaps, columns))]
     return Section("Accuracy on domains not seen in training", tuple(blocks))
@@ -30,12 +32,8 @@ def accuracy(experiment: Experiment, rule: str) -> Section | None:
 
 def _against(group: Group, base: Group, rule: str, columns: Sequence[str]) -> dict[tuple[str, str], Verdict]:
     """Each domain's difference; p-values are corrected over the domains of this rival."""
-    judged = verdicts([difference(group, base, rule, domain) for domain in columns])
+    judged = verdicts([group.less(base, rule, domain) for domain in columns])
     return {(group.label, domain): verdict for domain, verdict in zip(columns, judged, strict=True)}
-
-
-def _columns(experiment: Experiment) -> tuple[str, ...]:
-    return (*experiment.domains, *(("mean",) if len(experiment.domains) > 1 else ()))
 
 
 def _opening(experiment: Experiment, rule: str) -> str:
@@ -72,41 +70,19 @@ def _single(groups: list[Group], rule: str) -> Iterator[str]:
         )
 
 
-def _overview(experiment: Experiment, groups: list[Group], rule: str) -> Table:
-    columns = _columns(experiment)
+def overview(experiment: Experiment, groups: list[Group], rule: str, title: str) -> Table:
     rows = []
     for group in groups:
-        cells: list[Cell] = [group.label, len(group.scored(rule))]
-        for domain in columns:
-            s = group.summary(rule, domain)
-            spread = "" if s is None or s.std is None else f" ± {s.std:.1f}"
-            cells.append(None if s is None else f"{s.mean:.1f}{spread}")
-        rows.append(tuple(cells))
-    title = "Accuracy (%), mean ± standard deviation over seeds"
-    return Table(title, ("method", "seeds", *columns), tuple(rows))
-
-
-def _bars(experiment: Experiment, groups: list[Group], rule: str) -> Chart:
-    """Before and after: the plain method first. Figure 2 where the domains are corruptions."""
-    columns, series = _columns(experiment), []
-    for group in groups:
-        means = [group.summary(rule, d) for d in columns]
-        spans = [interval(group, rule, d) for d in columns]
-        series.append(Series(
-            group.label, tuple(None if m is None else m.mean for m in means), colour=group.colour,
-            low=tuple(None if i is None else max(0.0, i.low) for i in spans),
-            high=tuple(None if i is None else min(100.0, i.high) for i in spans),
-        ))  # fmt: skip
-    which = "corruption (Figure 2)" if experiment.corrupted else "domain"
-    title = f"Accuracy by {which}, with 95 % intervals where they are known"
-    return Chart("bars", title, tuple(series), "domain", "accuracy (%)", columns, y_range=(0, 100))
+        found = [group.summary(rule, domain) for domain in experiment.columns]
+        rows.append((group.label, len(group.scored(rule)), *(None if s is None else spread(s, 1) for s in found)))
+    return Table(title, ("method", "seeds", *experiment.columns), tuple(rows))
 
 
 def _long(experiment: Experiment, groups: list[Group], rule: str) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for group in groups:
-        for domain in _columns(experiment):
-            s, span = group.summary(rule, domain), interval(group, rule, domain)
+        for domain in experiment.columns:
+            s, span = group.summary(rule, domain), group.interval(rule, domain)
             if s is not None:
                 rows.append((
                     group.label, domain, s.mean, s.std, s.n, span.low if span else None,

@@ -1,5 +1,9 @@
-"""What a page is made of, as plain data: HTML, Markdown and pictures are three ways to show it."""
+"""What a page is made of, as plain data: HTML, Markdown, pictures and the terminal are four ways to show it.
 
+Texts and cells may hold two marks, ``**strong**`` and `` `code` ``; anything else in them is shown as it is.
+"""
+
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -35,6 +39,10 @@ class Table:
             return cell
         return f"{cell:,}" if isinstance(cell, int) else f"{cell:.{self.digits.get(column, 1)}f}"
 
+    def numeric(self) -> list[bool]:
+        """For each column, whether it holds numbers alone."""
+        return [all(isinstance(row[i], int | float | None) for row in self.rows) for i in range(len(self.columns))]
+
 
 @dataclass(frozen=True)
 class Series:
@@ -47,13 +55,15 @@ class Series:
     high: tuple[Number | None, ...] = ()
     colour: int = 0
     dashed: bool = False
+    paper: tuple[Number | None, ...] = ()  # the paper's values, as hollow marks
+    loose: bool = False  # points that no line joins
 
 
 @dataclass(frozen=True)
 class Chart:
-    """``bars``: a bar a category and series; ``lines``: over numbers; ``heat``: a row a series."""
+    """``bars`` and ``points``: one for each category and series; ``lines``: over numbers; ``heat``: a row a series."""
 
-    kind: Literal["bars", "lines", "heat"]
+    kind: Literal["bars", "points", "lines", "heat"]
     title: str
     series: tuple[Series, ...]
     x_label: str
@@ -62,7 +72,8 @@ class Chart:
     marks: tuple[tuple[Number, str], ...] = ()  # vertical lines: where, and what they say
     y_range: tuple[Number, Number] | None = None
     diagonal: bool = False
-    small: bool = False  # stands beside others of its kind
+    small: bool = False  # stands next to others of its kind
+    name: str = ""  # of its file, if not from its title
 
     def alternative(self) -> str:
         """What the picture shows, for whoever cannot see it.
@@ -84,27 +95,31 @@ class Chart:
         )
 
     def _place(self, series: Series, i: int) -> str:
-        return self.categories[i] if self.categories else f"{self.x_label} {series.x[i]:g}"
+        where = self._where(series, i)
+        return where if isinstance(where, str) else f"{self.x_label} {where:g}"
+
+    def _where(self, series: Series, i: int) -> str | Number:
+        """A category, by the series' own places where it has them, or a number."""
+        if not self.categories:
+            return series.x[i]
+        return self.categories[int(series.x[i]) if series.x else i]
 
     def table(self) -> Table:
-        """The numbers that the picture is drawn from."""
+        """The numbers that the picture is drawn from; columns without any are left out."""
         if self.kind == "heat":
             rows = tuple((s.name, *s.y) for s in self.series)
             return Table(self.title, (self.y_label, *self.categories), rows)
-        columns = ("series", self.x_label, self.y_label, "low", "high")
-        full = tuple(row for series in self.series for row in self._rows(series))
-        ranged = any(row[3] is not None for row in full)
+        columns = ("series", self.x_label, self.y_label, "low", "high", "paper")
+        full = [row for series in self.series for row in self._rows(series)]
+        kept = [i for i in range(6) if i < 3 or any(row[i] is not None for row in full)]
         digits = {name: 3 for name in columns} if self._fine() else {}
-        return Table(
-            self.title, columns if ranged else columns[:3],
-            tuple(row if ranged else row[:3] for row in full), digits,
-        )  # fmt: skip
+        rows = tuple(tuple(row[i] for i in kept) for row in full)
+        return Table(self.title, tuple(columns[i] for i in kept), rows, digits)
 
     def _rows(self, series: Series) -> Iterator[tuple[Cell, ...]]:
         for i, y in enumerate(series.y):
-            low, high = (side[i] if side else None for side in (series.low, series.high))
-            where: Cell = self.categories[i] if self.categories else series.x[i]
-            yield series.name, where, y, low, high
+            extra = (side[i] if side else None for side in (series.low, series.high, series.paper))
+            yield series.name, self._where(series, i), y, *extra
 
     def _fine(self) -> bool:
         """Whether one decimal place would hide what happens."""
@@ -130,17 +145,10 @@ class Gallery:
     rows: tuple[str, ...]  # what each image of a picture shows
     pictures: tuple[Picture, ...]
     note: str = ""
+    name: str = ""
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A picture that was made elsewhere."""
-
-    title: str
-    image: bytes
-
-
-Block = Text | Table | Chart | Gallery | Figure
+Block = Text | Table | Chart | Gallery
 
 
 @dataclass(frozen=True)
@@ -157,3 +165,26 @@ class Page:
     def blocks(self) -> Iterator[Block]:
         for section in self.sections:
             yield from section.blocks
+
+
+def slug(title: str) -> str:
+    """
+    >>> slug("Accuracy (%), ERM: <b>")
+    'accuracy-erm-b'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:80] or "table"
+
+
+def marked(text: str) -> Iterator[tuple[str, str]]:
+    """Its pieces, each with what it is: ``strong``, ``code`` or nothing.
+
+    >>> [*marked("a **b** `c`")]
+    [('', 'a '), ('strong', 'b'), ('', ' '), ('code', 'c')]
+    """
+    for piece in re.split(r"(\*\*[^*]+\*\*|`[^`]+`)", text):
+        if len(piece) > 4 and piece[:2] == piece[-2:] == "**":
+            yield "strong", piece[2:-2]
+        elif len(piece) > 2 and piece[0] == piece[-1] == "`":
+            yield "code", piece[1:-1]
+        elif piece:
+            yield "", piece

@@ -14,8 +14,8 @@ def corruptions(experiment: Experiment, rule: str) -> Section | None:
         return None
     levels = next(iter(maps.values())).shape[2]
     blocks: list[Block] = [
-        Text(f"Every image was shown under {len(experiment.domains)} corruptions, each at "
-             f"{levels} severities from the mildest to the worst. {_clean(experiment, rule)}"),
+        Text(f"Every test image under {len(experiment.domains)} corruptions, each at {levels} severities from the "
+             f"mildest to the worst. {_clean(experiment, rule)}"),
         _curves(experiment, maps, levels),
     ]  # fmt: skip
     severities = tuple(str(k + 1) for k in range(levels))
@@ -64,7 +64,7 @@ def _clean(experiment: Experiment, rule: str) -> str:
         ]
         if values:
             told.append(f"{group.label} {sum(values) / len(values):.1f} %")
-    return f"Without any: {', '.join(told)}." if told else ""
+    return f"Without corruption: {', '.join(told)}." if told else ""
 
 
 def _families(experiment: Experiment, maps: dict[str, np.ndarray]) -> Table:

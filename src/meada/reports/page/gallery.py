@@ -1,6 +1,6 @@
-"""What a round made: source, adversarial image and their difference, amplified, with labels."""
+"""Pictures: what each round made (source, adversarial image, amplified difference), and examples of each domain."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 
 import numpy as np
@@ -9,7 +9,6 @@ from torch import Tensor
 
 from meada.reports.page.blocks import Block, Gallery, Picture, Section, Text
 from meada.reports.page.groups import Experiment
-from meada.reports.runs import Run
 
 COLUMNS = 8
 PIXELS = 128  # the longest side of a picture in the page
@@ -22,30 +21,41 @@ def galleries(experiment: Experiment) -> Section | None:
     for group in experiment.groups:
         run = next((run for run in group.runs if run.gallery()), None)
         if run is not None:
-            found += _rounds(group.label, run, _classes(experiment))
+            classes = next((run.classes for run in experiment.runs() if run.classes), ())
+            found += rounds(f"{group.label}, seed {run.seed}", run.gallery(), classes)
     if not found:
         return None
     intro = Text(
-        "Each source image was changed so that the network errs or becomes unsure. The difference "
-        "is amplified around grey, by the factor under it. Under an image: its label, and, where "
-        "the run wrote it down, what the network at that moment took it for."
+        "Each source image was changed so that the network errs or becomes unsure. The difference is amplified around "
+        "grey, by the factor below it. Below an image: its label and, where the run recorded it, its prediction."
     )
     return Section("What the rounds made", (intro, *found))
 
 
-def _classes(experiment: Experiment) -> Sequence[str]:
-    return next((run.classes for run in experiment.runs() if run.classes), ())
-
-
-def _rounds(label: str, run: Run, classes: Sequence[str]) -> list[Block]:
-    kept = run.gallery()
+def rounds(label: str, kept: Mapping[str, Tensor], classes: Sequence[str] = ()) -> list[Gallery]:
+    """One gallery per round of what a run kept."""
     numbers = sorted(
         int(name.removeprefix("round-").removesuffix(".source")) for name in kept if name.endswith(".source")
     )
-    return [_gallery(label, run, kept, number, classes) for number in numbers]
+    return [_gallery(label, kept, number, classes) for number in numbers]
 
 
-def _gallery(label: str, run: Run, kept: dict[str, Tensor], number: int, classes: Sequence[str]) -> Gallery:
+def stacked(title: str, parts: Sequence[Gallery], name: str = "") -> Gallery:
+    """Galleries of the same width below each other."""
+    rows = tuple(f"{part.title.rpartition(', ')[2]}\n{row}" for part in parts for row in part.rows)
+    columns = zip(*(part.pictures for part in parts), strict=True)
+    pictures = (Picture(sum((p.images for p in c), ()), sum((p.captions for p in c), ())) for c in columns)
+    return Gallery(title, rows, tuple(pictures), name=name)
+
+
+def examples(title: str, domains: Mapping[str, Tensor], name: str = "") -> Gallery:
+    """A row per domain: images in [0, 1] of the same classes, (N, C, H, W)."""
+    columns = zip(*domains.values(), strict=True)
+    pictures = tuple(Picture(tuple(map(png, column)), ("",) * len(column)) for column in columns)
+    return Gallery(title, tuple(domains), pictures, name=name)
+
+
+def _gallery(label: str, kept: Mapping[str, Tensor], number: int, classes: Sequence[str]) -> Gallery:
     source, made, labels = (kept[f"round-{number}.{n}"] for n in ("source", "adversarial", "label"))
     guesses = [kept.get(f"round-{number}.{n}_guess") for n in ("source", "adversarial")]
     name = lambda k: classes[k] if k < len(classes) else str(k)
@@ -54,12 +64,12 @@ def _gallery(label: str, run: Run, kept: dict[str, Tensor], number: int, classes
         told = [name(int(labels[i]))] * 2
         for row, guess in enumerate(guesses):
             if guess is not None:
-                told[row] += f", read as {name(int(guess[i]))}"
+                told[row] += f", predicted {name(int(guess[i]))}"
         gain, change = amplified(made[i] - source[i])
         images = tuple(map(png, (source[i], made[i], change)))
         pictures.append(Picture(images, (*told, f"x {gain:.1f}")))
     missing = "" if guesses[0] is not None else "This run did not write predictions down."
-    return Gallery(f"{label}, seed {run.seed}, round {number}", ROWS, tuple(pictures), missing)
+    return Gallery(f"{label}, round {number}", ROWS, tuple(pictures), missing)
 
 
 def amplified(change: Tensor) -> tuple[float, Tensor]:

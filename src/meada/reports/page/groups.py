@@ -1,24 +1,27 @@
-"""Which runs may be averaged (they differ in their seed alone) and which may be compared."""
+"""Which runs may be averaged (they differ in their seed alone), which may be compared, and with what certainty."""
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
-from meada.evaluation.statistics import Summary, summarise
-from meada.reports.cifar import COLUMNS
+import numpy as np
+
+from meada.evaluation.statistics import (
+    Difference,
+    Interval,
+    Summary,
+    image_interval,
+    over_seeds,
+    paired_bootstrap,
+    summarise,
+    t_interval,
+)
+from meada.methods import METHODS, Method
 from meada.reports.runs import Run
-from meada.reports.table2 import WITH_LABELS, WITHOUT_LABELS
-from meada.runs.identity import essence
 
-TITLES = {
-    **{name: title for name, (title, _) in {**WITH_LABELS, **WITHOUT_LABELS}.items()},
-    **COLUMNS,
-    "erm": "ERM",
-    "meada-bnn": "ME-ADA (BNN)",
-    "autoaugment": "AutoAugment",
-    "augmix": "AugMix",
-}
-BASELINES = ("erm", "agg")  # what the others are held against, where one of them is there
+BASELINES = ("erm", "agg")  # what the others are compared with, where one of them is there
 ORDER = ("erm", "agg", "ada", "meada", "meada-bnn")
 COLOURS = {"erm": 0, "agg": 0, "ada": 1, "meada": 2, "meada-bnn": 3}
 SHORT = {"plan.rounds": "K", "plan.total_steps": "steps", "network.name": "network"}
@@ -26,10 +29,11 @@ SHORT = {"plan.rounds": "K", "plan.total_steps": "steps", "network.name": "netwo
 
 @dataclass(frozen=True)
 class Group:
-    """Runs of one recipe, a seed each."""
+    """Runs of one recipe, one per seed; ``mean`` is over ``domains``."""
 
     label: str
     runs: tuple[Run, ...]
+    domains: tuple[str, ...]
     colour: int = 0
 
     @property
@@ -37,29 +41,74 @@ class Group:
         return self.runs[0].method
 
     @property
-    def first(self) -> Run:
-        return self.runs[0]
-
-    @property
     def rounds(self) -> int:
         """The paper's K: a method that makes nothing has none, whatever its plan says."""
-        if self.first.finished:
-            return sum("ce" in line for line in self.first.record.get("rounds", []))
-        return int(self.first.recipe.get("plan", {}).get("rounds", 0))
+        first = self.runs[0]
+        if first.finished:
+            return sum("ce" in line for line in first.record.get("rounds", []))
+        return int(first.recipe.get("plan", {}).get("rounds", 0))
 
     def scored(self, rule: str) -> list[Run]:
         return [run for run in self.runs if run.results(rule)]
 
+    def by_seed(self, rule: str, domain: str, score: str = "accuracy") -> dict[int, float]:
+        return {run.seed: run.score(rule, domain, self.domains, score) for run in self.scored(rule)}
+
     def values(self, rule: str, domain: str, score: str = "accuracy") -> list[float]:
-        """A number a seed; ``mean`` is over the domains of each run."""
-        found = [run.results(rule) for run in self.scored(rule)]
-        if domain == "mean":
-            return [_mean([float(s[score]) for s in each.values()]) for each in found]
-        return [float(each[domain][score]) for each in found]
+        return [*self.by_seed(rule, domain, score).values()]
 
     def summary(self, rule: str, domain: str, score: str = "accuracy") -> Summary | None:
         values = self.values(rule, domain, score)
         return summarise(values) if values else None
+
+    def interval(self, rule: str, domain: str) -> Interval | None:
+        """Of the mean accuracy: over seeds, or of a single run over images; unknown without predictions."""
+        runs = self.scored(rule)
+        if len(runs) > 1:
+            return t_interval(self.values(rule, domain))
+        correct = _correct(runs[0], rule, domain, self.domains) if runs else None
+        return None if correct is None else image_interval(correct)
+
+    def less(self, base: "Group", rule: str, domain: str) -> Difference:
+        """This group less another: of two methods where both have several runs, else of two models, one run of each."""
+        ours, theirs = (g.by_seed(rule, domain) for g in (self, base))
+        gap = over_seeds(ours, theirs)
+        if gap.about == "methods":
+            return gap
+        seed = min(ours.keys() & theirs.keys(), default=None)
+        a, b = (next(r for r in g.scored(rule) if seed is None or r.seed == seed) for g in (self, base))
+        pair = [_correct(run, rule, domain, self.domains) for run in (a, b)]
+        if pair[0] is None or pair[1] is None or _labels_seen(a, rule) != _labels_seen(b, rule):
+            return Difference(ours[a.seed] - theirs[b.seed])
+        return paired_bootstrap(*pair)
+
+
+def _labels_seen(run: Run, rule: str) -> dict[str, list[int]]:
+    return {name: parts["label"].tolist() for name, parts in run.predictions(rule).items()}
+
+
+def _correct(run: Run, rule: str, domain: str, domains: Sequence[str]) -> Any:
+    """Right or wrong by row and picture of one domain; for ``mean``, of all: corruptions of the same pictures are
+
+    rows of one set, other domains are sets of their own. None without predictions.
+    """
+    names = domains if domain == "mean" else (domain,)
+    if any(name not in run.predictions(rule) for name in names):
+        return None
+    sets = {name: _rows(run, rule, name) for name in names}
+    if domain != "mean":
+        return sets[domain]
+    corrupted = all("by_severity" in run.results(rule)[name] for name in names)
+    if corrupted and len({rows.shape for rows in sets.values()}) == 1:
+        return np.concatenate(list(sets.values()))
+    return sets
+
+
+def _rows(run: Run, rule: str, domain: str) -> Any:
+    """A row per severity of the same pictures."""
+    parts = run.predictions(rule)[domain]
+    severities = len(run.results(rule)[domain].get("by_severity", {}).get("accuracy", [0]))
+    return (parts["guess"] == parts["label"]).numpy().reshape(severities, -1)
 
 
 @dataclass(frozen=True)
@@ -73,23 +122,19 @@ class Experiment:
     groups: tuple[Group, ...]
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The domains and, where there are several, their mean."""
+        return (*self.domains, *(("mean",) if len(self.domains) > 1 else ()))
+
+    @property
     def baseline(self) -> Group:
         plain = [group for name in BASELINES for group in self.groups if group.method == name]
         return (plain or list(self.groups))[0]
 
     @property
-    def others(self) -> list[Group]:
-        return [group for group in self.groups if group is not self.baseline]
-
-    @property
     def corrupted(self) -> bool:
         """Whether the domains are corruptions, each with its severities."""
-        return any(
-            "by_severity" in scores
-            for group in self.groups
-            for run in group.runs
-            for scores in run.results("last").values()
-        )
+        return any("by_severity" in scores for run in self.runs() for scores in run.results("last").values())
 
     def runs(self) -> Iterator[Run]:
         for group in self.groups:
@@ -101,13 +146,15 @@ def experiments(runs: Sequence[Run]) -> list[Experiment]:
     places: dict[tuple[str, ...], list[Run]] = {}
     for run in runs:
         places.setdefault(_place(run), []).append(run)
-    found = []
-    for (data, network, scale, *domains), here in places.items():
-        title = f"{data}, {network}" + ("" if scale == "1" else f", scale {scale}")
-        if len(domains) == 1:
-            title += f", tested on {domains[0]}"
-        found.append(Experiment(title, data, network, tuple(domains), _groups(here)))
-    return found
+    return [experiment(place, here) for place, here in places.items()]
+
+
+def experiment(place: tuple[str, ...], runs: Sequence[Run]) -> Experiment:
+    data, network, scale, *domains = place
+    title = f"{data}, {network}" + ("" if scale == "1" else f", scale {scale}")
+    if len(domains) == 1:
+        title += f", tested on {domains[0]}"
+    return Experiment(title, data, network, tuple(domains), groups(runs, tuple(domains)))
 
 
 def left_out(runs: Sequence[Run]) -> list[str]:
@@ -130,14 +177,15 @@ def _place(run: Run) -> tuple[str, ...]:
     return (*map(str, about), *domains)
 
 
-def _groups(runs: Sequence[Run]) -> tuple[Group, ...]:
+def groups(runs: Sequence[Run], domains: tuple[str, ...]) -> tuple[Group, ...]:
     alike: dict[str, dict[int, Run]] = {}
     for run in runs:
         alike.setdefault(_settings(run), {}).setdefault(run.seed, run)
     members = [tuple(by_seed[s] for s in sorted(by_seed)) for by_seed in alike.values()]
-    members.sort(key=lambda group: (_rank(group[0].method), _rounds(group[0])))
+    members.sort(key=lambda group: (_rank(group[0].method), int(group[0].recipe.get("plan", {}).get("rounds", 0))))
     chosen = colours([group[0].method for group in members])
-    return tuple(map(Group, _labels(members), members, chosen))
+    named = zip(_labels(members), members, chosen, strict=True)
+    return tuple(Group(label, group, domains, colour) for label, group, colour in named)
 
 
 def colours(methods: Sequence[str]) -> list[int]:
@@ -158,7 +206,7 @@ def colours(methods: Sequence[str]) -> list[int]:
 def _settings(run: Run) -> str:
     """The same for runs that may be averaged."""
     if run.recipe:
-        kept = essence(run.recipe, seed=False)
+        kept = run.essence
     else:
         wanted = ("recipe", "method", "network", "data", "scale", "steps", "provenance")
         kept = {k: run.record.get(k) for k in wanted}
@@ -171,8 +219,7 @@ def _labels(members: Sequence[tuple[Run, ...]]) -> Iterator[str]:
     for group in members:
         run = group[0]
         rivals = [other[0] for other in members if other[0].method == run.method]
-        parts = [essence(other.recipe, seed=False) for other in rivals]
-        own = essence(run.recipe, seed=False)
+        parts, own = [other.essence for other in rivals], run.essence
         differing = [key for key in own if len({repr(part.get(key)) for part in parts}) > 1 and key != "name"]
         marks = [f"{SHORT.get(k, k)} = {own[k]}" for k in differing[:3]]
         if len(rivals) > 1 and not marks:
@@ -180,21 +227,20 @@ def _labels(members: Sequence[tuple[Run, ...]]) -> Iterator[str]:
         yield ", ".join([title(run.method), *marks])
 
 
+@cache
+def described(method: str) -> Method | None:
+    """The method with what it says of itself; None for one that is not the package's."""
+    return METHODS[method]() if method in METHODS else None
+
+
 def title(method: str) -> str:
     """
     >>> title("meada+mixup"), title("mine")
     ('ME-ADA + Mixup', 'mine')
     """
-    return " + ".join(TITLES.get(name, name) for name in method.split("+"))
+    known = [(name, described(name)) for name in method.split("+")]
+    return " + ".join((found.title if found else "") or name for name, found in known)
 
 
 def _rank(method: str) -> tuple[int, str]:
     return (ORDER.index(method) if method in ORDER else len(ORDER) - 3, method)
-
-
-def _rounds(run: Run) -> int:
-    return int(run.recipe.get("plan", {}).get("rounds", 0))
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from meada.reports.page.blocks import Block, Chart, Figure, Gallery, Page, Table, Text
+from meada.reports.page.blocks import Block, Chart, Gallery, Page, Table, Text, marked
 
 
 def to_markdown(page: Page, pictures: Mapping[int, Path], folder: Path) -> str:
@@ -16,23 +16,30 @@ def to_markdown(page: Page, pictures: Mapping[int, Path], folder: Path) -> str:
         for block in section.blocks:
             lines += _block(block, pictures.get(place), folder)
             place += 1
-    return "\n".join(lines)
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def plain(text: str) -> str:
-    r"""No markup and no markup's signs, whatever a record says.
+    r"""No markup's signs, whatever a record says, but for ``**strong**`` and code.
 
-    >>> plain("a|b <b> *c*")
-    'a\\|b &lt;b&gt; \\*c\\*'
+    >>> plain("a|b <b> *c* **d** `e|f`")
+    'a\\|b &lt;b&gt; \\*c\\* **d** `e\\|f`'
     """
-    text = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*_{}\[\]|#])", r"\\\1", text)
+    wrap = {"strong": "**{}**", "code": "`{}`", "": "{}"}
+    return "".join(wrap[kind].format(_escaped(part, kind)) for kind, part in marked(" ".join(text.split())))
+
+
+def _escaped(text: str, kind: str) -> str:
+    if kind == "code":  # GitHub splits cells at | in code too
+        return text.replace("|", r"\|")
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*{}\[\]|#]|(?<!\w)_|_(?!\w))", r"\\\1", text)
 
 
 def _block(block: Block, picture: Path | None, folder: Path) -> Iterator[str]:
     match block:
         case Text():
-            mark = {"plain": "", "warning": "**Warning:** ", "missing": ""}[block.kind]
+            mark = "**Warning:** " if block.kind == "warning" else ""
             yield from (f"{mark}{plain(block.text)}", "")
         case Table():
             yield from _table(block)
@@ -41,7 +48,7 @@ def _block(block: Block, picture: Path | None, folder: Path) -> Iterator[str]:
                 yield from _table(block.table())
             else:
                 yield from (_image(block.alternative(), picture, folder), "")
-        case Gallery() | Figure():
+        case Gallery():
             if picture is not None:
                 yield from (_image(block.title, picture, folder), "")
 
@@ -51,10 +58,10 @@ def _image(text: str, picture: Path, folder: Path) -> str:
 
 
 def _table(table: Table) -> Iterator[str]:
-    numeric = [all(isinstance(row[i], int | float | None) for row in table.rows) for i in range(len(table.columns))]
-    yield from (f"**{plain(table.title)}**", "")
+    if table.title:
+        yield from (f"**{plain(table.title)}**", "")
     yield _line(map(plain, table.columns))
-    yield _line("---:" if n else "---" for n in numeric)
+    yield _line("---:" if n else "---" for n in table.numeric())
     for row in table.rows:
         cells = zip(table.columns, row, strict=True)
         yield _line(plain(table.shown(column, cell)) for column, cell in cells)

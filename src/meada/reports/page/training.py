@@ -1,4 +1,4 @@
-"""How training went: loss and candidates' scores over the steps, and what each round did."""
+"""Training curves: loss and candidates' accuracies over the steps, and what each round did."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,8 +20,7 @@ def training(experiment: Experiment) -> Section | None:
         return None
     marks = _marks(groups)
     blocks: list[Block] = [
-        Text("The network as it stood every so many steps. Vertical lines mark maximisation "
-             "rounds; bars span the seeds."),
+        Text("The network every N steps. Vertical lines mark maximisation rounds; bars and bands span the seeds."),
         _chart("Loss", groups, ("loss",), "loss", marks, None),
     ]  # fmt: skip
     for rule, title in SCORES.items():

@@ -1,4 +1,4 @@
-"""Whether confidence can be believed, and what a small attack does: reliability and PGD."""
+"""Calibration (does the confidence match the accuracy?) and accuracy under a small attack (PGD)."""
 
 import numpy as np
 import torch
@@ -15,11 +15,7 @@ def calibration(experiment: Experiment, rule: str) -> Section | None:
     groups = [group for group in experiment.groups if group.scored(rule)]
     if not groups:
         return None
-    rows = tuple(
-        (g.label, domain, *_means(g, rule, domain))
-        for g in groups
-        for domain in (*experiment.domains, *(("mean",) if len(experiment.domains) > 1 else ()))
-    )
+    rows = tuple((g.label, domain, *_means(g, rule, domain)) for g in groups for domain in experiment.columns)
     columns = ("method", "domain", "ECE", "NLL (nats)", "Brier")
     digits = {name: 3 for name in columns}
     blocks: list[Block] = [
@@ -29,16 +25,17 @@ def calibration(experiment: Experiment, rule: str) -> Section | None:
     ]  # fmt: skip
     charts = _diagrams(experiment, groups, rule)
     blocks += charts or [Text(
-        "No reliability diagrams: these runs hold no predictions.safetensors.", "missing"
+        "No reliability diagrams: these runs have no predictions.safetensors.", "missing"
     )]  # fmt: skip
-    return Section("Can its confidence be believed", tuple(blocks))
+    return Section("Calibration", tuple(blocks))
 
 
 def _means(group: Group, rule: str, domain: str) -> tuple[Cell, ...]:
-    try:
-        return tuple(_mean(group.values(rule, domain, score)) for score in SCORES)
-    except KeyError:  # an older record, without one of them
-        return (None,) * len(SCORES)
+    names = group.domains if domain == "mean" else (domain,)
+    known = [all(score in run.results(rule)[n] for run in group.scored(rule) for n in names) for score in SCORES]
+    return tuple(
+        _mean(group.values(rule, domain, s)) if there else None for s, there in zip(SCORES, known, strict=True)
+    )
 
 
 def _diagrams(experiment: Experiment, groups: list[Group], rule: str) -> list[Block]:
@@ -51,7 +48,7 @@ def _diagrams(experiment: Experiment, groups: list[Group], rule: str) -> list[Bl
             where = "all domains together" if together else names[0]
             charts.append(Chart(
                 "lines", f"Reliability, {where}", tuple(series), "confidence (%)",
-                "right (%)", y_range=(0, 100), diagonal=True, small=not together,
+                "accuracy (%)", y_range=(0, 100), diagonal=True, small=not together,
             ))  # fmt: skip
     return charts
 
@@ -92,9 +89,8 @@ def attacked(experiment: Experiment) -> Section | None:
             scores = (_mean([e[w] for e in each]) for w in ("clean", "attacked"))
             rows.append((group.label, n, *scores, sum(e["n"] for e in each), len(each)))
     intro = (
-        f"{one['attack']} moves every pixel by at most {one['radius']:g} levels of 255 in "
-        f"{one['steps']} steps, knowing the network ('{one['rule']}' checkpoint). None of these "
-        "methods is a defence against such attacks; the numbers are here because people ask."
+        f"{one['attack']} changes every pixel by at most {one['radius']:g} levels of 255 in {one['steps']} steps, with "
+        f"full access to the network ('{one['rule']}' checkpoint). None of these methods is a defence against it."
     )
     columns = ("method", "domain", "clean", "attacked", "images", "seeds")
     return Section("Under a small attack", (

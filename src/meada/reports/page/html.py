@@ -1,19 +1,15 @@
 """The page as one HTML file: nothing is fetched, and no text from a record is taken for markup."""
 
 import base64
-import json
-import math
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from html import escape
 from importlib.resources import files
 from itertools import groupby
 from string import Template
-from typing import Any
 
 from meada import __version__
-from meada.reports.page.blocks import Block, Cell, Chart, Figure, Gallery, Page, Table, Text
+from meada.reports.page.blocks import Block, Cell, Chart, Gallery, Page, Table, Text, marked, slug
+from meada.reports.page.charts import svg
 
 FOLDED = 24  # rows: a longer table is opened by whoever wants it
 LONG = 60  # letters: a cell of more may be broken into lines
@@ -21,13 +17,11 @@ LONG = 60  # letters: a cell of more may be broken into lines
 
 def to_html(page: Page, *, refresh: int = 0) -> str:
     """``refresh``: seconds after which the browser reads the page again, for one that is served."""
-    charts = [block for block in page.blocks() if isinstance(block, Chart)]
-    numbers = {id(chart): i for i, chart in enumerate(charts)}
     body, contents = [], []
     for i, section in enumerate(page.sections):
         title = escape(section.title)
         body.append(f'<section id="s{i}"><h2>{title}</h2>')
-        body += _blocks(section.blocks, numbers)
+        body += _blocks(section.blocks, f"s{i}")
         body.append("</section>\n")
         contents.append(f'<li><a href="#s{i}">{title}</a></li>\n')
     return Template(_file("page.html")).substitute(
@@ -37,72 +31,46 @@ def to_html(page: Page, *, refresh: int = 0) -> str:
         contents="".join(contents),
         body="".join(body),
         version=escape(__version__),
-        data=as_json([asdict(chart) for chart in charts]),
         script=_file("page.js"),
     )
 
 
-def as_json(value: Any) -> str:
-    r"""JSON that cannot end the element it stands in; what is not finite is null.
-
-    >>> as_json(["</script>", float("nan")])
-    '["\\u003c/script\\u003e", null]'
+def inline(text: str) -> str:
     """
-    text = json.dumps(_finite(value), allow_nan=False)
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text
-
-
-def slug(title: str) -> str:
+    >>> inline("**a** < `b`")
+    '<strong>a</strong> &lt; <code>b</code>'
     """
-    >>> slug("Accuracy (%), ERM: <b>")
-    'accuracy-erm-b'
-    """
-    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:80] or "table"
+    return "".join(f"<{kind}>{escape(part)}</{kind}>" if kind else escape(part) for kind, part in marked(text))
 
 
 def _file(name: str) -> str:
     return (files("meada.reports.page") / name).read_text(encoding="utf-8")
 
 
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _blocks(blocks: Sequence[Block], numbers: dict[int, int]) -> Iterator[str]:
+def _blocks(blocks: Sequence[Block], place: str) -> Iterator[str]:
     """Small charts that follow one another stand side by side."""
-    for small, together in groupby(blocks, lambda b: isinstance(b, Chart) and b.small):
-        made = [_block(block, numbers) for block in together]
+    numbered = [(f"{place}b{i}", block) for i, block in enumerate(blocks)]
+    for small, together in groupby(numbered, lambda one: isinstance(one[1], Chart) and one[1].small):
+        made = [_block(block, name) for name, block in together]
         inside, form = "".join(made), "grid two" if len(made) in (2, 4) else "grid"
         yield f'<div class="{form}">{inside}</div>\n' if small else inside
 
 
-def _block(block: Block, numbers: dict[int, int]) -> str:
+def _block(block: Block, name: str) -> str:
     match block:
         case Text():
             mark = "" if block.kind == "plain" else f' class="{block.kind}"'
-            return f"<p{mark}>{escape(block.text)}</p>\n"
+            return f"<p{mark}>{inline(block.text)}</p>\n"
         case Table():
             return _table(block)
         case Chart():
-            return _chart(block, numbers[id(block)])
+            return _chart(block, name)
         case Gallery():
             return _gallery(block)
-        case Figure():
-            return (
-                f'<figure class="made"><figcaption>{escape(block.title)}</figcaption>'
-                f"{_image(block.image, block.title)}</figure>\n"
-            )
 
 
 def _table(table: Table, *, fold: bool = True) -> str:
-    right = [all(isinstance(row[i], int | float | None) for row in table.rows)
-             for i in range(len(table.columns))]  # fmt: skip
+    right = table.numeric()
     head = "".join(
         f'<th scope="col"{_class(num)}><button type="button">{escape(name)}</button></th>'
         for name, num in zip(table.columns, right, strict=True)
@@ -126,7 +94,7 @@ def _table(table: Table, *, fold: bool = True) -> str:
 
 
 def _cell(table: Table, column: str, cell: Cell, num: bool) -> str:
-    shown = escape(table.shown(column, cell))
+    shown = inline(table.shown(column, cell))
     if cell is None:
         return f'<td{_class(num)} data-value="">{shown}</td>'
     if isinstance(cell, str):
@@ -139,12 +107,11 @@ def _class(num: bool) -> str:
     return ' class="num"' if num else ""
 
 
-def _chart(chart: Chart, number: int) -> str:
+def _chart(chart: Chart, name: str) -> str:
     numbers = _table(chart.table(), fold=False)
     return (
         f'<figure class="chart"><figcaption>{escape(chart.title)}</figcaption>'
-        f'<div class="plot" role="img" data-chart="{number}" '
-        f'aria-label="{escape(chart.alternative())}"></div>'
+        f'<div class="plot" role="img" aria-label="{escape(chart.alternative())}">{svg(chart, name)}</div>'
         f"<details><summary>The numbers</summary>{numbers}</details></figure>\n"
     )
 

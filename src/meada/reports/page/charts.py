@@ -1,0 +1,172 @@
+"""Every chart, drawn once by matplotlib: as SVG inside an HTML page, as PNG beside Markdown."""
+
+import re
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from PIL import Image
+
+from meada.files import write_bytes
+from meada.reports.page.blocks import Chart, Gallery, Page, Series, slug
+
+matplotlib.use("Agg")
+COLOURS = (  # legible on white and on the dark page's ground
+    "#7a8797", "#d0661a", "#3f7af0", "#12915f", "#cf3f86", "#8b5cf6", "#1593ad", "#a87a16",
+)  # fmt: skip
+MARKERS = "os^D"
+INK = "#000000"  # whatever has it in the SVG takes the page's own colour of text
+
+
+def draw(page: Page, folder: Path) -> dict[int, Path]:
+    """Every chart and gallery into ``folder``; the files by the block's place in the page."""
+    files: dict[int, Path] = {}
+    for place, block in enumerate(page.blocks()):
+        if isinstance(block, Chart | Gallery):
+            number = "" if block.name else f"{len(files) + 1:02d}-"
+            path = folder / f"{number}{slug(block.name or block.title)}.png"
+            save(plot(block) if isinstance(block, Chart) else sheet(block), path)
+            files[place] = path
+    return files
+
+
+def save(figure: Canvas, path: Path) -> None:
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", dpi=110, bbox_inches="tight")
+    write_bytes(path, buffer.getvalue())
+
+
+def svg(chart: Chart, salt: str) -> str:
+    """For an HTML page: no ground, ink and font of the page, ids that no other chart has (``salt``)."""
+    buffer = StringIO()
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt, "font.family": "sans-serif"}):
+        figure = plot(chart, titled=False)
+        figure.savefig(buffer, format="svg", transparent=True, bbox_inches="tight", metadata={"Date": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
+    start, end, rest = text.partition(">")
+    text = re.sub(r' (width|height)="[^"]*"', "", start) + end + rest
+    text = text.replace(INK, "currentColor").replace("<text ", '<text fill="currentColor" ')
+    ids = re.sub(r'id="([^"]+)"', rf'id="{salt}-\1"', text)
+    return re.sub(r'(url\(#|href="#)', rf"\g<1>{salt}-", ids)
+
+
+def plot(chart: Chart, *, titled: bool = True) -> Canvas:
+    rows = len(chart.categories) * len(chart.series) if chart.kind in ("bars", "points") else 0
+    height = {"bars": 1 + 0.22 * rows, "points": 1 + 0.2 * rows, "heat": 1 + 0.3 * len(chart.series)}
+    width = 4.6 if chart.small else 7
+    figure = Canvas(figsize=(width, max(2.4, height.get(chart.kind, 0.52 * width))))
+    axes = figure.add_subplot()
+    {"bars": _bars, "points": _bars, "lines": _lines, "heat": _heat}[chart.kind](axes, chart)
+    if titled:
+        axes.set_title(_text(chart.title), fontsize=10, wrap=True)
+    if chart.kind != "heat" and chart.series:
+        columns = 2 if chart.small else 3
+        axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.35 / figure.get_figheight() * 1.4),
+                    ncols=columns, frameon=False, labelcolor=INK)  # fmt: skip
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def _bars(axes: Axes, chart: Chart) -> None:
+    """Lying, the first category at the top: names of any length have room."""
+    width = 0.8 / max(len(chart.series), 1)
+    for k, series in enumerate(chart.series):
+        where = np.arange(len(series.y)) + (k - (len(chart.series) - 1) / 2) * width
+        look: dict[str, Any] = {"color": _colour(series), "label": _text(series.name)}
+        if chart.kind == "points":
+            marker = MARKERS[series.colour % len(MARKERS)]
+            axes.errorbar(_filled(series.y), where, xerr=_errors(series), fmt=marker, markersize=5, capsize=2, **look)
+        else:
+            axes.barh(where, _filled(series.y), width, xerr=_errors(series), alpha=0.5 if series.dashed else 1,
+                      error_kw={"linewidth": 1}, hatch="//" if series.dashed else None, **look)  # fmt: skip
+        if any(value is not None for value in series.paper):
+            axes.plot(_filled(series.paper), where, "D", markersize=6, markerfacecolor="none", color=_colour(series))
+    if any(series.paper for series in chart.series):
+        axes.plot([], [], "D", markerfacecolor="none", color=INK, label="the paper")
+    axes.set_yticks(range(len(chart.categories)), [_text(c) for c in chart.categories])
+    axes.set_ylim(len(chart.categories) - 0.5, -0.5)
+    axes.set_xlabel(_text(chart.y_label))
+    axes.grid(axis="x", alpha=0.25)
+    if chart.y_range:
+        axes.set_xlim(*map(float, chart.y_range))
+
+
+def _lines(axes: Axes, chart: Chart) -> None:
+    for series in chart.series:
+        many, marker = len(series.x) > 12, MARKERS[series.colour % len(MARKERS)]
+        look: dict[str, Any] = {"color": _colour(series), "label": _text(series.name), "marker": marker}
+        style = "none" if series.loose else "--" if series.dashed else "-"
+        if many and _errors(series) is not None:
+            axes.fill_between(series.x, _filled(series.low), _filled(series.high), color=_colour(series), alpha=0.18)
+        errors = None if many else _errors(series)
+        axes.errorbar(series.x, _filled(series.y), yerr=errors, markersize=2 if many else 4, linestyle=style,
+                      capsize=2, **look)  # fmt: skip
+    for where, name in chart.marks:
+        axes.axvline(float(where), color="grey", linestyle=":", linewidth=1)
+        axes.annotate(
+            _text(name.removeprefix("round ")), (float(where), 1), xycoords=("data", "axes fraction"), fontsize=7
+        )
+    if chart.diagonal:
+        axes.plot([0, 100], [0, 100], color="grey", linestyle=":", linewidth=1)
+    if chart.categories:  # names in place of the numbers 0, 1, 2
+        axes.set_xticks(range(len(chart.categories)), [_text(c) for c in chart.categories])
+    elif (xs := {x for series in chart.series for x in series.x}) and len(xs) < 8 and all(x == int(x) for x in xs):
+        axes.set_xticks(sorted(xs))
+    if chart.y_range:
+        axes.set_ylim(*map(float, chart.y_range))
+    axes.set_xlabel(_text(chart.x_label))
+    axes.set_ylabel(_text(chart.y_label))
+    axes.grid(axis="y", alpha=0.25)
+
+
+def _heat(axes: Axes, chart: Chart) -> None:
+    values = np.array([_filled(series.y) for series in chart.series])
+    low, high = chart.y_range or (np.nanmin(values), np.nanmax(values))
+    axes.imshow(values, cmap="Blues", aspect="auto", vmin=float(low), vmax=float(high))
+    axes.set_yticks(range(len(chart.series)), [_text(s.name) for s in chart.series], fontsize=8)
+    axes.set_xticks(range(len(chart.categories)), [_text(c) for c in chart.categories])
+    for (row, column), value in np.ndenumerate(values):
+        ink = "white" if value > low + 0.6 * (high - low) else "#000001"  # not the page's ink: cells have a ground
+        axes.text(column, row, f"{value:.0f}", ha="center", va="center", fontsize=7, color=ink)
+    axes.set_xlabel(_text(chart.x_label))
+
+
+def sheet(gallery: Gallery) -> Canvas:
+    figure = Canvas(figsize=(1.1 * len(gallery.pictures) + 1, 1.35 * len(gallery.rows) + 0.5))
+    grid = figure.subplots(len(gallery.rows), len(gallery.pictures), squeeze=False)
+    for column, picture in enumerate(gallery.pictures):
+        for row, (image, caption) in enumerate(zip(picture.images, picture.captions, strict=True)):
+            axes = grid[row][column]
+            axes.axis("off")
+            axes.imshow(np.asarray(Image.open(BytesIO(image))), cmap="gray", vmin=0, vmax=255)
+            axes.set_title(_text(caption), fontsize=6)
+    for name, line in zip(gallery.rows, grid, strict=True):
+        line[0].text(-0.15, 0.5, _text(name), transform=line[0].transAxes, ha="right", va="center", fontsize=7)
+    figure.suptitle(_text(gallery.title), fontsize=9)
+    return figure
+
+
+def _filled(values: tuple[float | int | None, ...]) -> list[float]:
+    return [float("nan") if v is None else float(v) for v in values]
+
+
+def _errors(series: Series) -> np.ndarray | None:
+    if not series.low or not series.high:
+        return None
+    y, low, high = (np.array(_filled(v)) for v in (series.y, series.low, series.high))
+    return np.nan_to_num(np.maximum([y - low, high - y], 0))
+
+
+def _colour(series: Series) -> str:
+    return COLOURS[series.colour % len(COLOURS)]
+
+
+def _text(text: str) -> str:
+    """A dollar sign would begin a formula."""
+    return text.replace("$", r"\$")

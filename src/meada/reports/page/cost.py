@@ -1,0 +1,179 @@
+"""How each checkpoint was chosen, what each run cost, and what was reached in equal time."""
+
+from collections.abc import Iterable, Sequence
+
+from meada.evaluation.selection import KNOWS, RULES
+from meada.evaluation.statistics import Summary, summarise
+from meada.reports.page.blocks import Block, Cell, Chart, Section, Series, Table, Text
+from meada.reports.page.groups import Experiment, Group
+from meada.reports.runs import Run
+
+TIMES = (1, 2, 4)  # multiples of ERM's training time
+SAME_BITS = (
+    "With the same version of torch, kind of processor and number of threads a command repeats its record to the bit; "
+    "elsewhere within rounding, which training magnifies."
+)
+
+
+def chosen(experiment: Experiment) -> Section | None:
+    """The four rules, the step that each of them chose, and its accuracy."""
+    rows: list[tuple[Cell, ...]] = []
+    for group in experiment.groups:
+        for rule in RULES:
+            runs, summary = group.scored(rule), group.summary(rule, "mean")
+            if summary is None:
+                continue
+            steps = [r.record.get("selected", {}).get(rule, {}).get("step") for r in runs]
+            own = [float(r.record["source"][rule]["accuracy"]) for r in runs if "source" in r.record]
+            rows.append((
+                group.label, rule, ", ".join("?" if s is None else f"{s:,}" for s in steps),
+                summary.mean, summary.std, sum(own) / len(own) if own else None, len(runs),
+            ))  # fmt: skip
+    if not rows:
+        return None
+    rules = "; ".join(f"{rule}: {what}" for rule, what in KNOWS.items())
+    columns = ("method", "rule", "steps chosen", "mean of targets", "std", "source", "seeds")
+    return Section("How each checkpoint was chosen", (
+        Text(f"Four rules choose among the candidates; they differ in the data that they use. {rules}."),
+        Table("Accuracy (%) of each rule's checkpoint", columns, tuple(rows)),
+    ))  # fmt: skip
+
+
+def spent(experiment: Experiment) -> Section:
+    rows = tuple(_row(group, run) for group in experiment.groups for run in group.runs)
+    columns = (
+        "method", "seed", "gradient steps", "images trained on", "images made", "ascent passes",
+        "minimise (s)", "maximise (s)", "evaluate (s)", "total (s)", "core-hours", "threads", "processor",
+    )  # fmt: skip
+    blocks: list[Block] = [
+        Text("Images trained on: steps times batch size. Ascent passes: forward and backward passes over images in "
+             "the maximisation phase. Core-hours: seconds times threads.")
+    ]  # fmt: skip
+    steps = {g.label: {int(r.record.get("steps", 0)) for r in g.runs} for g in experiment.groups}
+    if len(set().union(*steps.values())) > 1:
+        told = "; ".join(f"{label}: {' and '.join(f'{n:,}' for n in sorted(found))}" for label, found in steps.items())
+        blocks.append(Text(f"The budgets are unequal: gradient steps differ ({told}).", "warning"))
+    return Section("Cost", (*blocks, Table("Compute", columns, rows, {"core-hours": 3})))
+
+
+def _row(group: Group, run: Run) -> tuple[Cell, ...]:
+    record, plan = run.record, run.recipe.get("plan", {})
+    steps, batch = int(record.get("steps", 0)), plan.get("batch_size")
+    made, ascent = _made(run), run.recipe.get("method", {}).get("steps")
+    seconds, where = record.get("seconds", {}), record.get("environment", {})
+    times = [float(seconds[k]) if k in seconds else None for k in ("minimise", "maximise", "evaluate")]
+    return (
+        group.label, run.seed, steps, steps * int(batch) if batch else None, made,
+        None if made is None or ascent is None else made * int(ascent), *times,
+        float(sum(seconds.values())) if seconds else None, core_hours([run]),
+        where.get("threads"), str(where.get("processor", "unknown")),
+    )  # fmt: skip
+
+
+def core_hours(runs: Iterable[Run]) -> float | None:
+    """Seconds times threads, in hours; unknown where a record does not say."""
+    known = [(r.record.get("seconds"), r.record.get("environment", {}).get("threads")) for r in runs]
+    if not all(seconds and threads for seconds, threads in known):
+        return None
+    return sum(sum(seconds.values()) * int(threads) for seconds, threads in known if seconds and threads) / 3600
+
+
+def _made(run: Run) -> int | None:
+    """How many images the rounds added to the pool; unknown where the first size is."""
+    sizes = [int(line["pool"]) for line in run.record.get("rounds", []) if "ce" in line]
+    if not sizes:
+        return 0
+    first = run.recipe.get("data", {}).get("train")
+    return sizes[-1] - int(first) if isinstance(first, int) and first else None
+
+
+def records(runs: Sequence[Run]) -> Section:
+    """Every run that a page is made of, what it cost, and the command that repeats it."""
+    rows = []
+    for run in runs:
+        took = ", ".join(f"{run.record['seconds'].get(k, 0.0) / 60:.0f}" for k in ("minimise", "maximise", "evaluate"))
+        cells = (f"`{run.name}`", int(run.record["steps"]), took, core_hours([run]), run.machine, f"`{run.command}`")
+        rows.append(cells)
+    columns = ("record", "steps", "minutes: minimise, maximise, evaluate", "core-hours", "machine", "command")
+    return Section("Records", (Table("", columns, tuple(rows)), Text(SAME_BITS)))
+
+
+def candidates(run: Run) -> dict[int, float]:
+    """Step -> mean accuracy on the targets' subsets, for each candidate in the log."""
+    return {line["step"]: line["scores"]["oracle"] for line in run.log if "oracle" in line.get("scores", {})}
+
+
+def seconds_at(run: Run, step: int) -> float:
+    """Training time up to a step: its share of the minimisation, and the rounds before it.
+
+    Evaluation is not counted: candidates are scored to be looked at, not to train.
+    """
+    total = max(int(run.record["steps"]), 1)
+    each = int(run.recipe.get("plan", {}).get("min_steps", total))
+    ascents = [r.get("seconds", 0.0) for k, r in enumerate(run.record.get("rounds", []), 1) if k * each < step]
+    return float(run.record["seconds"].get("minimise", 0.0)) * step / total + sum(ascents)
+
+
+def training_seconds(run: Run) -> float:
+    return sum(float(run.record["seconds"].get(k, 0.0)) for k in ("minimise", "maximise"))
+
+
+def reached(run: Run, seconds: float) -> tuple[int, float] | None:
+    """The last candidate within that time: its step and score; None before the first."""
+    inside = [(t, v) for t, v in candidates(run).items() if seconds_at(run, t) <= seconds]
+    return max(inside) if inside else None
+
+
+def equal_time(experiment: Experiment) -> Section | None:
+    """Accuracy against training time, and at multiples of ERM's time; finished runs with logs."""
+    groups = [
+        g for g in experiment.groups if all(r.finished and candidates(r) and "seconds" in r.record for r in g.runs)
+    ]
+    plain = [g for g in groups if g.method == "erm"]
+    if not plain or len(groups) < 2:
+        return None
+    budget = summarise([training_seconds(run) for run in plain[0].runs]).mean
+    rows: list[tuple[Cell, ...]] = []
+    for group in groups:
+        cells = [_reached([reached(run, k * budget) for run in group.runs]) for k in TIMES]
+        end = _reached([max(candidates(run).items()) for run in group.runs])
+        minutes = spread(summarise([training_seconds(run) / 60 for run in group.runs]), 1)
+        rows.append((group.label, *cells, end, minutes, len(group.runs)))
+    columns = ("method", "when ERM ends", *(f"{k} x ERM's time" for k in TIMES[1:]), "at the end", "minutes", "seeds")
+    machines = sorted({run.machine for group in groups for run in group.runs})
+    notes = f"Measured on: {'; '.join(machines)}." + " Compare times of different machines with care." * (
+        len(machines) > 1
+    )
+    return Section("Accuracy in equal time", (
+        Text(f"ERM trains for {budget / 60:.1f} minutes (minimisation and maximisation, without evaluation). A cell is "
+             "the mean accuracy on fixed subsets of the targets at the last candidate that a run had reached by then, "
+             "with its step. A minimisation step is taken to last as long as any other of its run. A method that has "
+             "ended keeps its last value; 'at the end' compares equal steps."),
+        Chart("lines", "Mean accuracy on the targets' subsets against training time, first seed of each",
+              tuple(_curve(group) for group in groups), "minutes", "accuracy (%)", name=f"time-{experiment.data}"),
+        Table("", columns, tuple(rows)),
+        Text(notes),
+    ))  # fmt: skip
+
+
+def _curve(group: Group) -> Series:
+    run = group.runs[0]
+    times = {seconds_at(run, step) / 60: value for step, value in sorted(candidates(run).items())}
+    return Series(group.label, tuple(times.values()), tuple(times), colour=group.colour)
+
+
+def _reached(there: Sequence[tuple[int, float] | None]) -> str:
+    known = [one for one in there if one is not None]
+    if len(known) < len(there):
+        return "no candidate yet"
+    steps = sorted({step for step, _ in known})
+    at = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
+    return f"{spread(summarise([value for _, value in known]))} ({at})"
+
+
+def spread(s: Summary, digits: int = 2) -> str:
+    """
+    >>> spread(Summary(2.0, 1.414, 2)), spread(Summary(1.0, None, 1))
+    ('2.00 ± 1.41', '1.00')
+    """
+    return f"{s.mean:.{digits}f}" + ("" if s.std is None else f" ± {s.std:.{digits}f}")

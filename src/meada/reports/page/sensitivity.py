@@ -1,0 +1,166 @@
+"""The study of ME-ADA's settings: how far each moves accuracy on unseen domains."""
+
+from collections.abc import Mapping, Sequence
+
+from meada.evaluation.statistics import residual, summarise, tukey_range
+from meada.reports.page.blocks import Block, Cell, Chart, Section, Series, Table, Text
+from meada.reports.page.cost import spread
+from meada.reports.page.groups import COLOURS
+from meada.reports.runs import Run
+from meada.reproduce.sets import SHORT, STUDY, Value, short
+from meada.runs.identity import alike
+
+Values = dict[Value, list[Run]]
+NAMES = {"beta": "beta", "gamma": "gamma", "step_size": "eta (step_size)",
+         "steps": "T_max (steps)", "grow": "growth rule", "units": "units"}  # fmt: skip
+
+
+def of_study(runs: Sequence[Run]) -> list[Run]:
+    """Runs of the set ``sensitivity``, settings and length as it has them."""
+    return [run for run in runs if run.settings.name.startswith("sensitivity/") and place(run)]
+
+
+def place(run: Run) -> tuple[str, Value] | None:
+    """The setting that a run changes, and its value; ``centre`` and ``erm`` change none."""
+    changed = [k for k in STUDY if run.method != "erm" and run.settings.method.get(k) != STUDY[k][0]]
+    if len(changed) > 1:
+        return None
+    values = [f"method.{k}={run.settings.method[k]}" for k in changed]
+    if not alike(run.settings, short(run.method, values, run.seed).recipe):
+        return None
+    return (
+        (changed[0], run.settings.method[changed[0]]) if changed else ("erm" if run.method == "erm" else "centre", "")
+    )
+
+
+def grouped(runs: Sequence[Run]) -> dict[str, Values]:
+    """Setting -> value -> runs, the centre's among them; ``erm`` apart."""
+    places = [(place(run), run) for run in runs]
+    centre = [run for where, run in places if where == ("centre", "")]
+    found: dict[str, Values] = {"erm": {"": [r for where, r in places if where == ("erm", "")]}}
+    for setting, (paper, *_) in STUDY.items():
+        values: Values = {paper: centre}
+        for where, run in places:
+            if where and where[0] == setting:
+                values.setdefault(where[1], []).append(run)
+        found[setting] = dict(sorted(values.items(), key=lambda item: _order(item[0])))
+    return found
+
+
+def _order(value: Value) -> tuple[float, str]:
+    return (float(value), "") if not isinstance(value, str) else (0.0, value)
+
+
+def common(values: Mapping[Value, Sequence[Run]]) -> Values:
+    """Of each value that was run, the runs with the seeds that all of them have.
+
+    Runs with one seed begin with the same weights and see the same batches; a value with a lucky seed more would look
+    better than it is.
+    """
+    there = {value: runs for value, runs in values.items() if runs}
+    seeds = set.intersection(*({run.seed for run in runs} for runs in there.values()))
+    return {value: [run for run in runs if run.seed in seeds] for value, runs in there.items()}
+
+
+def comparable(values: Mapping[Value, Sequence[Run]]) -> bool:
+    """Whether two values or more were run, with a seed that all of them have."""
+    return sum(map(bool, values.values())) > 1 and all(common(values).values())
+
+
+class Study:
+    """Runs of the study, scored by their mean over ``domains`` at the last step."""
+
+    def __init__(self, runs: Sequence[Run], domains: Sequence[str]) -> None:
+        self.runs, self.domains = runs, domains
+        found = grouped(runs)
+        self.erm = found.pop("erm")[""]
+        self.settings = {k: v for k, v in found.items() if comparable(v)}
+        self.missing = [f"{NAMES[k]} = {v}" for k, values in STUDY.items() for v in values if not found[k].get(v)]
+        scores = [self.score(run) for run in runs]
+        self.noise = residual(scores, [place(run) for run in runs], [run.seed for run in runs])
+
+    def score(self, run: Run, domain: str = "mean") -> float:
+        return run.score("last", domain, self.domains)
+
+    def means(self, values: Mapping[Value, Sequence[Run]]) -> list[float]:
+        """Over the seeds that all values have."""
+        return [summarise([self.score(run) for run in runs]).mean for runs in common(values).values()]
+
+    def reach(self, setting: str) -> float:
+        """How far the best and the worst value lie apart."""
+        means = self.means(self.settings[setting])
+        return max(means) - min(means)
+
+    def chance(self, setting: str) -> float | None:
+        """The reach that as many values would not exceed in 95 of 100 studies if none mattered (Tukey)."""
+        means = common(self.settings[setting])
+        each = len(next(iter(means.values())))
+        return None if self.noise is None else tukey_range(len(means), each, *self.noise)
+
+
+def sensitivity(runs: Sequence[Run], domains: Sequence[str]) -> Section:
+    """A line per value, settings with the widest reach first."""
+    study = Study(runs, domains)
+    order = sorted(study.settings, key=lambda setting: -study.reach(setting))
+    columns = ("setting", "value", *domains, "mean", "minutes", "n")
+    rows = [_row(study, "(ERM)", "", study.erm)] if study.erm else []
+    for setting in order:
+        for value, group in study.settings[setting].items():
+            if group:
+                rows.append(_row(study, NAMES[setting], _named(setting, value), group))
+    blocks: list[Block] = [
+        Text(f"Short runs ({', '.join(SHORT)}), one setting of ME-ADA changed at a time; checkpoint: the last training "
+             f"step; {len(runs)} runs from `meada reproduce sensitivity`. Accuracies of runs this short are below "
+             "Table 1's; what counts is how far a setting moves them, compared with the spread over seeds."),
+        Text("In the order in which to tune them, with the points between a setting's best and worst value: "
+             + "; ".join(f"{NAMES[k]} ({_reach(study, k)})" for k in order) + ". " + _noise(study)),
+        Table("", columns, tuple(rows)),
+        *([Text(f"Without a finished run: {', '.join(study.missing)}.", "missing")] if study.missing else []),
+        *(chart(study, setting) for setting in order),
+    ]  # fmt: skip
+    return Section("Which settings to tune first", tuple(blocks))
+
+
+def _named(setting: str, value: Value) -> str:
+    text = value if isinstance(value, str) else f"{value:g}"
+    return f"{text} (paper)" if value == STUDY[setting][0] else text
+
+
+def _row(study: Study, setting: str, value: str, runs: Sequence[Run]) -> tuple[Cell, ...]:
+    scores = [spread(summarise([study.score(run, d) for run in runs])) for d in (*study.domains, "mean")]
+    return (setting, value, *scores, summarise([run.minutes for run in runs]).mean, len(runs))
+
+
+def _reach(study: Study, setting: str) -> str:
+    reach, chance = study.reach(setting), study.chance(setting)
+    if chance is None:
+        return f"{reach:.1f} points"
+    return f"{reach:.1f} points, {'beyond' if reach > chance else 'within'} the {chance:.1f} of chance"
+
+
+def _noise(study: Study) -> str:
+    if study.noise is None:
+        return "How much of that is chance is not known: too few settings have two seeds."
+    return (
+        "Values are compared at the seeds that all of a setting's values have. What neither seed nor setting explains "
+        f"has a standard deviation of {study.noise[0]:.1f} points ({study.noise[1]} degrees of freedom). Chance: the "
+        "reach that as many values exceed in 1 of 20 such studies if none of them matters (Tukey's studentised range)."
+    )
+
+
+def chart(study: Study, setting: str) -> Chart:
+    """Each run a point, the mean over the common seeds a line; values are evenly spaced, as they span magnitudes."""
+    there = {value: runs for value, runs in study.settings[setting].items() if runs}
+    each = [(k, study.score(run)) for k, runs in enumerate(there.values()) for run in runs]
+    named = isinstance(next(iter(there)), str)  # names have no order
+    series = [
+        Series("each run", tuple(y for _, y in each), tuple(x for x, _ in each), colour=1, loose=True),
+        Series("mean over common seeds", tuple(study.means(there)), tuple(range(len(there))),
+               colour=COLOURS["meada"], loose=named),
+    ]  # fmt: skip
+    if study.erm:
+        erm = summarise([study.score(run) for run in study.erm]).mean
+        series.append(Series("ERM", (erm, erm), (0, len(there) - 1), colour=COLOURS["erm"], dashed=True))
+    ticks = tuple(_named(setting, value) for value in there)
+    return Chart("lines", f"{NAMES[setting]}: mean accuracy", tuple(series), NAMES[setting], "accuracy (%)", ticks,
+                 small=True, name=f"sensitivity-{setting}")  # fmt: skip

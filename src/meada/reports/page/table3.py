@@ -1,0 +1,175 @@
+"""Table 3 and Figure 2: CIFAR, accuracy under fifteen corruptions next to the paper's.
+
+The paper's number is the plain mean over fifteen corruptions and five severities.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean
+from typing import Any
+
+from meada.corruptions import CORRUPTIONS
+from meada.errors import MeadaError, nearest
+from meada.evaluation.selection import KNOWS, RULES
+from meada.evaluation.statistics import summarise
+from meada.reports.page.blocks import Block, Cell, Chart, Page, Section, Table, Text
+from meada.reports.page.cost import records, spread
+from meada.reports.page.groups import Group, colours, title
+from meada.reports.page.paper import points
+from meada.reports.paper import PAPER, printed
+from meada.reports.runs import Run
+
+SETS = {"cifar10": "CIFAR-10-C", "cifar100": "CIFAR-100-C"}
+NETWORKS = {"allconv": "AllConvNet", "densenet": "DenseNet", "wideresnet": "WideResNet", "resnext": "ResNeXt"}
+FIFTEEN = tuple(CORRUPTIONS)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a line of the table has in common: runs that differ in these are never averaged."""
+
+    data: str
+    network: str
+    scale: float
+    corruptions: str  # official or generated, and how
+    otherwise: str = ""  # settings that are not the shipped recipes'
+    mark: str = ""  # what stands for them in the table
+
+    def __str__(self) -> str:
+        scale = "" if self.scale == 1 else f" at scale {self.scale:g}"
+        mark = f" ({self.mark})" if self.mark else ""
+        return f"{SETS[self.data]} {NETWORKS.get(self.network, self.network)}{scale}{mark}"
+
+
+Rows = dict[Row, dict[str, Group]]  # by the method, or its variant
+
+
+def table3(runs: Iterable[Run], rule: str = "last") -> Page:
+    if rule not in RULES:
+        raise MeadaError(f"unknown rule '{rule}': {nearest(rule, RULES)}")
+    table = gather(runs)
+    sections = [_table(table, rule), _scores(table)]
+    if figures := [_figure2(row, cells, rule, k) for k, (row, cells) in enumerate(_compared(table), 1)]:
+        sections.append(Section("Figure 2", tuple(figures)))
+    used = [run for cells in table.values() for group in cells.values() for run in group.runs]
+    return Page("CIFAR under corruptions", (*sections, records(used)))
+
+
+def gather(runs: Iterable[Run]) -> Rows:
+    """Finished runs on CIFAR by row and method; what cannot stand in one cell is refused."""
+    cells: dict[tuple[Row, str], list[Run]] = {}
+    marks: dict[str, str] = {"": ""}
+    for run in runs:
+        if (data := run.record.get("data")) not in SETS:
+            continue
+        about = run.record["provenance"].get("corruptions", "unknown")
+        mark = marks.setdefault(run.otherwise, str(len(marks)))
+        row = Row(data, run.record["network"], run.settings.scaled, about, run.otherwise, mark)
+        cells.setdefault((row, _variant(run.record)), []).append(run)
+    if not cells:
+        raise MeadaError("none of the runs is on cifar10 or cifar100: Table 3 has nothing to show")
+    table: dict[Row, dict[str, list[Run]]] = {}
+    for (row, method), found in cells.items():
+        _check_alike(method, found)
+        table.setdefault(row, {})[method] = found
+    return {row: _groups(of) for row, of in table.items()}
+
+
+def _groups(cells: Mapping[str, Sequence[Run]]) -> dict[str, Group]:
+    chosen = zip(cells.items(), colours([*cells]), strict=True)
+    return {name: Group(_named(name), tuple(found), FIFTEEN, colour) for (name, found), colour in chosen}
+
+
+def _named(variant: str) -> str:
+    """
+    >>> _named("meada"), _named("erm-epochs")
+    ('ME-ADA', 'erm-epochs')
+    """
+    return title(variant)
+
+
+def _variant(record: Mapping[str, Any]) -> str:
+    """The method; a variant of one (wideresnet-advtrain-small, erm-epochs) by its recipe's name."""
+    name, method = record["recipe"].rpartition("/")[2], record["method"]
+    variants = (name, name.partition("-")[2])  # with the network before it, or without
+    return next((part for part in variants if part.startswith(f"{method}-")), method)
+
+
+def _check_alike(method: str, runs: Sequence[Run]) -> None:
+    first, network = runs[0], runs[0].record["network"]
+    for run in runs:
+        check_fifteen(run.results("last"))
+    for other in runs[1:]:
+        before, after = first.record["steps"], other.record["steps"]
+        if before != after:
+            raise MeadaError(
+                f"{first.folder.path} and {other.folder.path} are both {method} on {network}, with "
+                f"{before:,} and {after:,} steps: give them to reports of their own"
+            )
+    seeds = [run.seed for run in runs]
+    if len(set(seeds)) < len(seeds):
+        raise MeadaError(f"{method} on {network} has the same seed twice: {sorted(seeds)}")
+
+
+def check_fifteen(results: Mapping[str, Any]) -> None:
+    """With one corruption more or fewer the mean is another number."""
+    extra, missing = results.keys() - set(FIFTEEN), set(FIFTEEN) - results.keys()
+    if extra or missing:
+        what = f"also {', '.join(sorted(extra))}" if extra else f"not {', '.join(sorted(missing))}"
+        raise MeadaError(f"results must be of the benchmark's fifteen corruptions, got {len(results)}, {what}")
+
+
+def _table(table: Rows, rule: str) -> Section:
+    """A row per network, a column per method; the paper's number in brackets."""
+    known = PAPER["cifar"]["methods"]
+    methods = [*known, *sorted({m for row in table.values() for m in row} - {*known})]
+    rows: list[tuple[Cell, ...]] = []
+    for row, cells in table.items():
+        texts: list[Cell] = [str(row)]
+        for method in methods:
+            ours = cells[method].summary(rule, "mean") if method in cells else None
+            paper = None if row.otherwise else printed(row.data, row.network, method, "mean", FIFTEEN)
+            text = f"{spread(ours, 1)}, n={ours.n}" if ours else "-"
+            texts.append(f"{text} ({paper.mean})" if paper else text)
+        rows.append(tuple(texts))
+    blocks: list[Block] = [
+        Text(f"Checkpoint: {KNOWS[rule]}."),
+        Table("Accuracy (%), mean over fifteen corruptions", ("", *map(_named, methods)), tuple(rows)),
+        Text("Ours: mean over the fifteen corruptions and five severities ± standard deviation over n seeds. In "
+             "brackets: the paper, whose checkpoints were chosen on the corruptions themselves, and whose beta and "
+             "gamma were chosen for each network (oracle)."),
+        *(Text(f"{row}: corruptions {row.corruptions}.") for row in table),
+        *(Text(f"({mark}): {what}.") for mark, what in sorted({(r.mark, r.otherwise) for r in table}) if mark),
+    ]  # fmt: skip
+    return Section("Table 3", tuple(blocks))
+
+
+def _scores(table: Rows) -> Section:
+    """A line per cell and rule: clean accuracy, then means over the fifteen corruptions."""
+    rows: list[tuple[Cell, ...]] = []
+    for row, cells in table.items():
+        for group in cells.values():
+            for rule in (rule for rule in RULES if group.scored(rule)):
+                clean = mean(float(run.record["clean"][rule]["accuracy"]) for run in group.runs)
+                scores = [mean(group.values(rule, "mean", s)) for s in ("accuracy", "ece", "nll", "brier")]
+                rows.append((str(row), group.label, rule, clean, *scores))
+    columns = ("", "method", "checkpoint", "clean (%)", "corrupted (%)", "ECE", "NLL (nats)", "Brier")
+    digits = {"ECE": 3, "NLL (nats)": 3, "Brier": 3}
+    return Section("Clean, corrupted, calibrated", (Table("", columns, tuple(rows), digits),))
+
+
+def _compared(table: Rows) -> list[tuple[Row, dict[str, Group]]]:
+    """Rows with ERM and another method."""
+    return [(row, cells) for row, cells in table.items() if "erm" in cells and len(cells) > 1]
+
+
+def _figure2(row: Row, cells: Mapping[str, Group], rule: str, number: int) -> Chart:
+    """Figure 2: each corruption, ERM and the others, with 95 % intervals where they are known."""
+    named = {
+        f"{g.label} (mean {summarise(g.values(rule, 'mean')).mean:.1f} %, n={len(g.runs)})": g for g in cells.values()
+    }
+    series = tuple(
+        points(Group(label, g.runs, FIFTEEN, g.colour), rule, FIFTEEN) for label, g in named.items() if g.scored(rule)
+    )
+    return Chart("points", f"{row}; checkpoint: {rule}", series, "corruption", "accuracy (%)", FIFTEEN,
+                 name=f"figure2-{number}")  # fmt: skip

@@ -1,0 +1,72 @@
+"""The page on a terminal: texts and tables; of a chart its numbers, of a gallery its title."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text as Line
+
+from meada.evaluation.selection import KNOWS
+from meada.reports.page.blocks import Block, Cell, Chart, Gallery, Page, Table, Text, marked
+
+
+def print_page(page: Page, console: Console | None = None) -> None:
+    console = console or Console()
+    console.print(styled(page.title), style="bold")
+    for section in page.sections:
+        console.print()
+        console.print(styled(section.title), style="bold underline")
+        print_blocks(section.blocks, console)
+
+
+def print_blocks(blocks: Iterable[Block], console: Console | None = None) -> None:
+    console = console or Console()
+    for block in blocks:
+        match block:
+            case Text():
+                console.print(styled(f"Warning: {block.text}" if block.kind == "warning" else block.text))
+            case Table():
+                console.print(grid(block))
+            case Chart():
+                console.print(grid(block.table()))
+            case Gallery():
+                console.print(styled(f"Pictures: {block.title}"))
+
+
+def styled(text: str) -> Line:
+    return Line.assemble(*((part, {"strong": "bold", "code": "cyan"}.get(kind, "")) for kind, part in marked(text)))
+
+
+def grid(table: Table) -> Grid:
+    made = Grid(title=styled(table.title))
+    for name, number in zip(table.columns, table.numeric(), strict=True):
+        made.add_column(Line(name), justify="right" if number else "left")
+    for row in table.rows:
+        made.add_row(*(styled(table.shown(name, cell)) for name, cell in zip(table.columns, row, strict=True)))
+    return made
+
+
+def print_record(record: Mapping[str, Any], out: Path, console: Console | None = None) -> None:
+    """Accuracy of each rule's choice on each domain, with the mean over domains."""
+    console, results = console or Console(), record["results"]
+    rows: list[tuple[Cell, ...]] = [
+        (domain, *(float(each[domain]["accuracy"]) for each in results.values())) for domain in results["last"]
+    ]
+    rows.append(("mean", *(fmean(float(s["accuracy"]) for s in each.values()) for each in results.values() if each)))
+    title = f"{record['recipe']}, seed {record['seed']}: accuracy (%)"
+    print_blocks([Table(title, ("", *results), tuple(rows)), Text("How each checkpoint was chosen:")], console)
+    for rule in results:
+        console.print(f"  {rule:<10}  {KNOWS[rule]}")
+    spent = ", ".join(f"{k} {v:.0f} s" for k, v in record["seconds"].items())
+    told = f"{record['steps']:,} steps; {spent}. Record: {out / 'record.json'}"
+    console.print(told, soft_wrap=True)  # a path that is cut in two cannot be copied
+
+
+def print_scores(scores: Mapping[str, Mapping[str, float]], *, title: str) -> None:
+    names = {"accuracy": "accuracy (%)", "ece": "ECE", "nll": "NLL", "brier": "Brier"}
+    rows: list[tuple[Cell, ...]] = [(name, int(s["n"]), *(float(s[k]) for k in names)) for name, s in scores.items()]
+    digits = {"accuracy (%)": 2, "ECE": 4, "NLL": 4, "Brier": 4}
+    print_blocks([Table(title, ("domain", "n", *names.values()), tuple(rows), digits)])
