@@ -9,8 +9,7 @@ import pytest
 from tests_tiny import load_tiny, write_recipe
 
 from meada.errors import MeadaError
-from meada.reports.live import at_work, going_on, lines
-from meada.reports.serve import page, server
+from meada.reports.live import at_work, going_on, lines, page, server
 from meada.runs.run import noted, run
 from meada.runs.run_folder import RunFolder
 

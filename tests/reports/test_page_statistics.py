@@ -11,7 +11,6 @@ from tests_records import write_run
 from meada.evaluation.predictions import load_predictions, save_predictions
 from meada.evaluation.statistics import t_interval
 from meada.reports.page import build
-from meada.reports.page.correct import difference, interval
 from meada.reports.page.groups import experiments
 from meada.reports.runs import find_runs
 
@@ -49,9 +48,9 @@ def test_seeds_speak_of_methods_with_or_without_predictions(tmp_path):
     erm, meada = (one := one_experiment(tmp_path)).groups
     for domain in (*one.domains, "mean"):
         values = [g.values("last", domain) for g in (meada, erm)]
-        gap = difference(meada, erm, "last", domain)
+        gap = meada.less(erm, "last", domain)
         assert gap.p == pytest.approx(stats.ttest_rel(*values).pvalue) and gap.about == "methods"
-        assert interval(erm, "last", domain) == t_interval(values[1])
+        assert erm.interval("last", domain) == t_interval(values[1])
 
 
 def test_one_seed_speaks_of_two_models_and_never_of_the_methods(tmp_path):
@@ -62,7 +61,7 @@ def test_one_seed_speaks_of_two_models_and_never_of_the_methods(tmp_path):
     assert "These two models, one run of each: ME-ADA is" in words(page) and "beyond chance" not in verdicts(page)
     assert "about the methods, one training run of each says nothing" in words(page)
     erm, meada = one_experiment(tmp_path).groups
-    gap = difference(meada, erm, "last", "mean")
+    gap = meada.less(erm, "last", "mean")
     assert gap.interval.low < gap.value < gap.interval.high and gap.about == "models"
     values = [g.values("last", "mean")[0] for g in (meada, erm)]
     assert gap.value == pytest.approx(values[0] - values[1])
@@ -100,7 +99,7 @@ def test_severities_of_one_image_are_one_image(tmp_path):
             parts[name] = torch.cat([parts[name]] * 5)
     save_predictions(five, told, classes)
     for domain in ("svhn", "mean"):
-        first, second = (interval(one_experiment(tmp_path / k).groups[0], "last", domain) for k in "ab")
+        first, second = (one_experiment(tmp_path / k).groups[0].interval("last", domain) for k in "ab")
         assert (first.low, first.high) == pytest.approx((second.low, second.high))
 
 
@@ -116,7 +115,7 @@ def test_corruptions_of_the_same_pictures_are_not_independent(tmp_path):
             told["last"].domains[name] = first
         save_predictions(file, told, classes)
         group = one_experiment(tmp_path / str(severities)).groups[0]
-        spans = [interval(group, "last", domain) for domain in ("a", "mean")]
+        spans = [group.interval("last", domain) for domain in ("a", "mean")]
         wide[severities] = np.divide(*(span.high - span.low for span in spans[::-1]))
     assert wide[1] == pytest.approx(1.0) and wide[0] == pytest.approx(0.5, abs=0.08)
 
@@ -129,7 +128,7 @@ def test_two_models_that_saw_other_pictures_are_not_paired(tmp_path):
         parts["label"], parts["guess"] = parts["label"].flip(0), parts["guess"].flip(0)
     save_predictions(file, told, classes)
     erm, meada = one_experiment(tmp_path).groups
-    assert difference(meada, erm, "last", "svhn").interval is None
+    assert meada.less(erm, "last", "svhn").interval is None
 
 
 def test_pools_of_8_and_of_32_bits_are_two_experiments(tmp_path):

@@ -7,19 +7,26 @@ from statistics import mean, stdev
 import pytest
 from scipy.special import stdtrit
 
+from meada.reports.page.blocks import Chart, Table, Text
+from meada.reports.page.sensitivity import Study, grouped, of_study, place, sensitivity
 from meada.reports.runs import find_runs
-from meada.reports.sensitivity import (
-    by_chance,
-    grouped,
-    of_study,
-    pictures,
-    place,
-    reach,
-    section,
-    within_seeds,
-)
 from meada.reproduce.sets import STUDY, short
 from meada.runs.recipe import load_recipe, to_toml
+
+DOMAINS = ("svhn", "mnist_m", "usps")
+
+
+def told(runs) -> str:
+    blocks = sensitivity(runs, DOMAINS).blocks
+    texts = [block.text for block in blocks if isinstance(block, Text)]
+    rows = [" | ".join(map(str, row)) for block in blocks if isinstance(block, Table) for row in block.rows]
+    return "\n".join([*texts, *rows])
+
+
+def charts(runs) -> dict[str, Chart]:
+    found = [block for block in sensitivity(runs, DOMAINS).blocks if isinstance(block, Chart)]
+    return {chart.name.removeprefix("sensitivity-"): chart for chart in found}
+
 
 ENVIRONMENT = {"threads": 1, "processor": "some CPU"}
 
@@ -69,15 +76,16 @@ def test_the_centre_is_a_value_of_every_setting(runs):
     groups = grouped(runs)
     assert [*groups["beta"]] == [0.0, 10.0, 100.0]
     assert all(len(groups[k][STUDY[k][0]]) == 2 for k in STUDY)
-    assert reach(groups["beta"]) == pytest.approx(53 - 48)
-    assert reach(groups["grow"]) == pytest.approx(50 - 41)  # the centre's second seed is left out
+    study = Study(runs, DOMAINS)
+    assert study.reach("beta") == pytest.approx(53 - 48)
+    assert study.reach("grow") == pytest.approx(50 - 41)  # the centre's second seed is left out
 
 
 def test_the_widest_reach_comes_first_and_gaps_are_told(runs):
-    text = "\n".join(section(runs))
+    text = told(runs)
     assert text.index("growth rule (9.0 points)") < text.index("beta (5.0 points)")
     assert "too few settings have two seeds" in text
-    assert "| beta | 10 (paper) | 51.00 ± 1.41 |" in text and "| (ERM) |  | 40.00 |" in text
+    assert "beta | 10 (paper) | 51.00 ± 1.41" in text and "(ERM) |  | 40.00" in text
     assert "gamma (" not in text  # one value alone has no reach
     assert "Without a finished run: beta = 1.0, gamma = 0.0" in text
 
@@ -85,13 +93,12 @@ def test_the_widest_reach_comes_first_and_gaps_are_told(runs):
 def test_what_chance_does_is_a_paired_t_test_for_two_values(runs, make):
     """Of two means the studentised range is sqrt(2) times Student's t of the paired differences."""
     more = [*runs, make(short("meada", ["method.grow=source"], 1).recipe, 45.0)]
-    grow, (deviation, freedom) = grouped(more)["grow"], within_seeds(more)
-    paired = [50.0 - 41.0, 52.0 - 45.0]
-    assert reach(grow) == pytest.approx(mean(paired))
-    assert freedom == 1 and deviation == pytest.approx(stdev(paired) / sqrt(2))
+    study, paired = Study(more, DOMAINS), [50.0 - 41.0, 52.0 - 45.0]
+    assert study.reach("grow") == pytest.approx(mean(paired))
+    assert study.noise == (pytest.approx(stdev(paired) / sqrt(2)), 1)
     want = stdtrit(1, 0.975) * stdev(paired) / sqrt(2)
-    assert by_chance(grow, deviation, freedom) == pytest.approx(want, rel=1e-3)
-    text = "\n".join(section(more))
+    assert study.chance("grow") == pytest.approx(want, rel=1e-3)
+    text = told(more)
     assert f"growth rule (8.0 points, within the {want:.1f} of chance)" in text
     assert "a standard deviation of 1.0 points (1 degrees of freedom)" in text
 
@@ -102,20 +109,21 @@ def test_a_seed_that_lifts_all_alike_is_no_noise(make):
         for change in ([], ["method.beta=100.0"], ["method.grow=source"])
         for seed in (0, 1)
     ]
-    deviation, freedom = within_seeds(lifted)
-    assert freedom == 2 and deviation == pytest.approx(0.0, abs=1e-9)
+    assert Study(lifted, DOMAINS).noise == (pytest.approx(0.0, abs=1e-9), 2)
 
 
-def test_a_picture_for_each_setting_that_was_varied(runs):
-    drawn = pictures(runs)
-    assert [*drawn] == ["beta", "grow"]
-    ticks = [t.get_text() for t in drawn["beta"].axes[0].get_xticklabels()]
-    assert ticks == ["0", "10\n(paper)", "100"]
-    line = drawn["beta"].axes[0].lines[-2]  # before ERM's
-    assert [*line.get_ydata()] == [48.0, 50.0, 53.0]  # seed 0, which all three have
+def test_a_chart_for_each_setting_that_was_varied(runs):
+    drawn = charts(runs)
+    assert {*drawn} == {"beta", "grow"}
+    each, means, erm = drawn["beta"].series
+    assert drawn["beta"].categories == ("0", "10 (paper)", "100")
+    assert means.y == pytest.approx((48.0, 50.0, 53.0))  # seed 0, which all three have
+    assert (each.x, each.y) == ((0, 1, 1, 2), pytest.approx((48.0, 50.0, 52.0, 53.0)))
+    assert erm.y == pytest.approx((40.0, 40.0)) and drawn["grow"].series[1].loose  # names have no order
+    assert drawn["beta"].table().rows[2][:2] == ("each run", "10 (paper)")
 
 
 def test_values_without_a_common_seed_are_not_compared(runs, make):
     elsewhere = make(short("meada", ["method.steps=5"], 7).recipe, 45.0)
-    assert "T_max (steps) (" not in "\n".join(section([*runs, elsewhere]))
-    assert [*pictures([*runs, elsewhere])] == ["beta", "grow"]
+    assert "T_max (steps) (" not in told([*runs, elsewhere])
+    assert {*charts([*runs, elsewhere])} == {"beta", "grow"}

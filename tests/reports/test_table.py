@@ -7,7 +7,7 @@ from rich.console import Console
 
 from meada.corruptions import CORRUPTIONS
 from meada.evaluation.selection import RULES
-from meada.reports.table import print_record
+from meada.reports.page.terminal import print_record
 
 
 def printed(domains: dict[str, float]) -> list[str]:

@@ -7,11 +7,16 @@ import pytest
 
 from meada.corruptions import CORRUPTIONS
 from meada.errors import MeadaError
-from meada.reports.cifar import COLUMNS, corruption_mean, gather
-from meada.reports.figure2 import figure2
+from meada.reports.page import to_markdown, write
+from meada.reports.page.blocks import Chart
+from meada.reports.page.table3 import check_fifteen, gather, table3
+from meada.reports.paper import PAPER
 from meada.reports.runs import Run, find_runs
-from meada.reports.table3 import PAPER, page, write
 from meada.runs.recipe import load_recipe, to_toml
+
+
+def page(runs, rule="last") -> str:
+    return to_markdown(table3(runs, rule), {}, Path())
 
 
 def scores(accuracy: float) -> dict:
@@ -42,21 +47,21 @@ def test_the_papers_averages_follow_from_its_cells():
         "cifar100": (44.4, 43.9, 44.5, 47.5, 47.4, 44.8, 48.6, 52.3),
     }
     for data, row in averages.items():
-        lines = [values for (name, _), values in PAPER.items() if name == data]
+        lines = [*PAPER["cifar"][data].values()]
         for column, average in zip(zip(*lines, strict=True), row, strict=True):
             assert abs(sum(column) / 4 - average) <= 0.051
-        assert len(row) == len(COLUMNS)
+        assert len(row) == len(PAPER["cifar"]["methods"])
 
 
-def test_the_mean_is_over_exactly_fifteen():
+def test_the_mean_is_over_exactly_fifteen(tmp_path):
     results = {name: scores(50 + place) for place, name in enumerate(CORRUPTIONS)}
-    assert corruption_mean(results) == 57
+    check_fifteen(results)
     more = {**results, "speckle_noise": scores(0), "spatter": scores(0)}
-    with pytest.raises(MeadaError, match="17 corruptions, also spatter, speckle_noise"):
-        corruption_mean(more)
+    with pytest.raises(MeadaError, match="fifteen corruptions, got 17, also spatter, speckle_noise"):
+        page([put(tmp_path, results={"last": more})])
     del results["fog"]
-    with pytest.raises(MeadaError, match="14 corruptions, not fog"):
-        corruption_mean(results)
+    with pytest.raises(MeadaError, match="got 14, not fog"):
+        check_fifteen(results)
 
 
 def test_seeds_are_averaged_beside_the_papers_figure(tmp_path):
@@ -83,7 +88,7 @@ def test_other_methods_and_networks_have_a_place_without_the_papers_figure(tmp_p
         put(tmp_path, "erm", recipe="cifar10c-small/erm-epochs", steps=600),
     ]
     text = page(folders)
-    assert "| CIFAR-10-C wideresnet16_1 |" in text and "meada+mixup" in text
+    assert "| CIFAR-10-C wideresnet16_1 |" in text and "ME-ADA + Mixup" in text
     assert {m for cells in gather(folders).values() for m in cells} == {
         "augmix", "meada+mixup", "advtrain-small", "erm", "erm-epochs",
     }  # fmt: skip
@@ -111,26 +116,25 @@ def test_nothing_on_cifar_is_said(tmp_path):
         page([other], rule="best")
 
 
-def test_figure_2_has_a_bar_for_each_corruption_and_method(tmp_path):
-    folders = [put(tmp_path, seed=k) for k in range(2)]
-    folders.append(put(tmp_path, "meada", base=70.0))
-    ((row, cells),) = gather(folders).items()
-    (axes,) = figure2(row, cells).axes
-    heights = [[bar.get_height() for bar in group] for group in axes.containers if len(group) == 15]
-    assert heights == [[60 + k for k in range(15)], [70 + k for k in range(15)]]
-    labels = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert labels == ["Standard (mean 67.0 %, n=2)", "ME-ADA (mean 77.0 %, n=1)"]
+def test_figure_2_has_every_corruption_and_method(tmp_path):
+    runs = [put(tmp_path, seed=k, base=60.0 + k) for k in range(2)]
+    runs.append(put(tmp_path, "meada", base=70.0))
+    (figure,) = [block for block in table3(runs).blocks() if isinstance(block, Chart)]
+    assert [s.name for s in figure.series] == ["ERM (mean 67.5 %, n=2)", "ME-ADA (mean 77.0 %, n=1)"]
+    assert figure.series[0].y == tuple(60.5 + k for k in range(15)) and figure.categories == tuple(CORRUPTIONS)
+    low, high = figure.series[0].low[0], figure.series[0].high[0]
+    assert low < 60.5 < high and figure.series[1].low[0] is None  # one run without predictions: unknown
 
 
 def test_the_page_brings_its_figure_and_the_command_of_each_record(tmp_path):
-    folders = [put(tmp_path), put(tmp_path, "meada")]
-    write(folders, tmp_path / "page" / "README.md")
+    runs = [put(tmp_path), put(tmp_path, "meada")]
+    write(table3(runs), markdown=tmp_path / "page" / "README.md")
     text = (tmp_path / "page" / "README.md").read_text()
-    assert "![CIFAR-10-C WideResNet](figures/figure2-1.png)" in text
+    assert "](figures/figure2-1.png)" in text
     assert (tmp_path / "page" / "figures" / "figure2-1.png").read_bytes()[:4] == b"\x89PNG"
     command = "`OMP_NUM_THREADS=1 meada train cifar10c/wideresnet-meada --seed 0 --out NEW`"
-    assert f"| a small one | 100 | 9 | 1 thread of some CPU | {command} |" in text
-    assert "Figure 2" not in page(folders[:1])  # which has nothing to be compared with
+    assert f"| 100 | – | 4, 5, 0 | 0.15 | 1 thread of some CPU | {command} |" in text
+    assert "Figure 2" not in page(runs[:1])  # which has nothing to be compared with
     assert "--seed 0 --scale 0.1 --out" in page([put(tmp_path, settings=["scale=0.1"])])
 
 

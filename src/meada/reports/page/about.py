@@ -47,7 +47,7 @@ def _sentence(experiment: Experiment) -> str:
 
 def _method(method: str, groups: Sequence[Group]) -> str:
     words = [found.about.rstrip(".") for name in method.split("+") if (found := described(name)) and found.about]
-    about = f", {' with '.join(w[0].lower() + w[1:] for w in words)}" if words else ""
+    about = f": {'; '.join(words)}" if words else ""
     forms = []
     for group in groups:
         seeds = ", ".join(str(run.seed) for run in group.runs)

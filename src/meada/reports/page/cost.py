@@ -9,6 +9,7 @@ from meada.reports.page.groups import Experiment, Group
 from meada.reports.runs import Run
 
 TIMES = (1, 2, 4)  # multiples of ERM's training time
+SOURCE = "Source: accuracy on held-out images of the training domains at the last step."
 SAME_BITS = (
     "With the same version of torch, kind of processor and number of threads a command repeats its record to the bit; "
     "elsewhere within rounding, which training magnifies."
@@ -89,13 +90,16 @@ def _made(run: Run) -> int | None:
 
 def records(runs: Sequence[Run]) -> Section:
     """Every run that a page is made of, what it cost, and the command that repeats it."""
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for run in runs:
         took = ", ".join(f"{run.record['seconds'].get(k, 0.0) / 60:.0f}" for k in ("minimise", "maximise", "evaluate"))
-        cells = (f"`{run.name}`", int(run.record["steps"]), took, core_hours([run]), run.machine, f"`{run.command}`")
-        rows.append(cells)
-    columns = ("record", "steps", "minutes: minimise, maximise, evaluate", "core-hours", "machine", "command")
-    return Section("Records", (Table("", columns, tuple(rows)), Text(SAME_BITS)))
+        own = run.record.get("source", {}).get("last", {}).get("accuracy")
+        about = (f"`{run.name}`", int(run.record["steps"]), own, took, core_hours([run]), run.machine)
+        rows.append((*about, f"`{run.command}`"))
+    columns = (
+        "record", "steps", "source (%)", "minutes: minimise, maximise, evaluate", "core-hours", "machine", "command",
+    )  # fmt: skip
+    return Section("Records", (Table("", columns, tuple(rows), {"core-hours": 2}), Text(f"{SOURCE} {SAME_BITS}")))
 
 
 def candidates(run: Run) -> dict[int, float]:

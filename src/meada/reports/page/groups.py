@@ -128,8 +128,9 @@ class Experiment:
 
     @property
     def baseline(self) -> Group:
+        """The plain method; of several forms of it the one with most seeds."""
         plain = [group for name in BASELINES for group in self.groups if group.method == name]
-        return (plain or list(self.groups))[0]
+        return max(plain or self.groups[:1], key=lambda group: len(group.runs))
 
     @property
     def corrupted(self) -> bool:

@@ -140,7 +140,8 @@ def rounds_section(experiment: Experiment, rule: str) -> Section | None:
         Text(f"Accuracy against K, the number of maximisation rounds; K = 0 is ERM. Checkpoint: {KNOWS[rule]}. Bars "
              "are 95 % intervals over the seeds, where there are two or more."),
         *charts,
-        Table("Accuracy (%) by K, mean ± standard deviation over n seeds", ("method", "K", *experiment.columns), tuple(rows)),
+        Table("Accuracy (%) by K, mean ± standard deviation over n seeds", ("method", "K", *experiment.columns),
+              tuple(rows)),
     ))  # fmt: skip
 
 

@@ -113,7 +113,7 @@ def _differences(experiment: Experiment, groups: Mapping[str, Group]) -> Section
     rows: list[tuple[Cell, ...]] = []
     for better, worse in PAIRS:
         if better in groups and worse in groups:
-            pairs = [(groups[m].by_seed("last", d) for m in (better, worse)) for d in experiment.columns]
+            pairs = [[groups[m].by_seed("last", d) for m in (better, worse)] for d in experiment.columns]
             found = verdicts([over_seeds(*pair) for pair in pairs])
             name = f"{groups[better].label} - {groups[worse].label}"
             rows.append((name, *map(gap_cell, found), found[0].difference.seeds))
@@ -198,7 +198,7 @@ def _closer(experiment: Experiment, groups: Mapping[str, Group], looked: Sequenc
             how = one.runs[0].settings.evaluation
             cells = [spread(summarise(one.values("oracle", d))) for d in experiment.columns]
             rows.append((before.label, f"every {how.every} steps, {how.subset:,} images per target", *cells, listed))
-        pairs = [(one.by_seed("oracle", d) for one in (group, old)) for d in experiment.columns]
+        pairs = [[one.by_seed("oracle", d) for one in (group, old)] for d in experiment.columns]
         moved = verdicts([over_seeds(*pair) for pair in pairs])
         rows.append((before.label, "difference", *map(gap_cell, moved), listed))
     told = "the same to the last image" if same else "**not** the same, though they should be"

@@ -42,13 +42,13 @@ def table2(runs: Iterable[Run]) -> Page:
     return Page("Table 2: PACS", (*sections, *([records(runs)] if runs else [])))
 
 
-def rows(runs: Sequence[Run], labelled: bool) -> list[Row]:
+def rows(runs: Sequence[Run], labelled: bool, rules: Sequence[str] = RULES) -> list[Row]:
     """The paper's line of each method, then ours: one for each form of run and rule of choice."""
     lines = []
     for method, numbers in PAPER["pacs"]["mean"].items():
         if (method in PAPER["pacs"]["labelled"]) == labelled:
             lines.append(Row(title(method), "paper", tuple(numbers), tuple(f"{value:.1f}" for value in numbers)))
-            lines += _ours(title(method), [run for run in runs if run.method == method])
+            lines += _ours(title(method), [run for run in runs if run.method == method], rules)
     return lines
 
 
@@ -74,10 +74,10 @@ def form(run: Run) -> str:
     return f"{name}, {run.otherwise}" if run.otherwise else name
 
 
-def _ours(name: str, runs: Sequence[Run]) -> Iterator[Row]:
+def _ours(name: str, runs: Sequence[Run], rules: Sequence[str]) -> Iterator[Row]:
     for kind in sorted({form(run) for run in runs}):
         of_form = [run for run in runs if form(run) == kind]
-        for rule in RULES:
+        for rule in rules:
             found = [_accuracies(of_form, target, rule) for target in TARGETS]
             means = [sum(v) / len(v) if v else None for v in found]
             known = [mean for mean in means if mean is not None]
