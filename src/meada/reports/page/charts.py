@@ -3,6 +3,7 @@
 import re
 from io import BytesIO, StringIO
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import matplotlib
@@ -64,11 +65,11 @@ def plot(chart: Chart, *, titled: bool = True) -> Canvas:
     axes = figure.add_subplot()
     {"bars": _bars, "points": _bars, "lines": _lines, "heat": _heat}[chart.kind](axes, chart)
     if titled:
-        axes.set_title(_text(chart.title), fontsize=10, wrap=True)
+        axes.set_title(_text(chart.title), fontsize=10)
     if chart.kind != "heat" and chart.series:
-        columns = 2 if chart.small else 3
-        axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.35 / figure.get_figheight() * 1.4),
-                    ncols=columns, frameon=False, labelcolor=INK)  # fmt: skip
+        longest = max(len(line) for series in chart.series for line in _text(series.name).split("\n"))
+        axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.5 / figure.get_figheight()), frameon=False,
+                    ncols=max(1, int(width / (0.07 * longest + 0.5))), labelcolor=INK)  # fmt: skip
         axes.spines[["top", "right"]].set_visible(False)
     return figure
 
@@ -168,5 +169,5 @@ def _colour(series: Series) -> str:
 
 
 def _text(text: str) -> str:
-    """A dollar sign would begin a formula."""
-    return text.replace("$", r"\$")
+    """In lines that fit; a dollar sign would begin a formula."""
+    return fill(text.replace("$", r"\$"), 48, break_long_words=False)

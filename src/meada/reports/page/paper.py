@@ -123,7 +123,8 @@ def rounds_section(experiment: Experiment, rule: str) -> Section | None:
     lines = {m: groups for m, groups in lines.items() if len(groups) > 1}
     if not lines:
         return None
-    plain = [g for g in experiment.groups if g.method == "erm" and g.scored(rule)][:1]
+    base = experiment.baseline
+    plain = [base] if base.method == "erm" and base.scored(rule) else []
     most = max(k for groups in lines.values() for k in groups)
     charts: list[Block] = []
     for domain in experiment.columns:
