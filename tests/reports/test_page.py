@@ -294,11 +294,9 @@ def test_the_terminal_shows_the_same_numbers(runs):
 
 def test_titles_and_descriptions_are_the_methods_own(tmp_path, monkeypatch):
     from meada.methods import METHODS, Method
-    from meada.reports.page.groups import described
 
-    described.cache_clear()
-    monkeypatch.setitem(METHODS, "mine", lambda: Method(title="My method", about="It does nothing."))
-    write_run(tmp_path, "mine")
+    monkeypatch.setitem(METHODS, "made-up", lambda: Method(title="My method", about="It does nothing."))
+    write_run(tmp_path, "made-up")
     page = build(find_runs([tmp_path]))
     assert table(page, "Runs").rows[0][2] == "My method" and "My method: It does nothing (seed 0)" in said(page)
 

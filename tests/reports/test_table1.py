@@ -98,15 +98,15 @@ def test_the_papers_means_over_the_same_three():
 
 def test_only_the_shipped_recipe_counts(make):
     """Another K, another setting, a shorter run and a study's run each stay out."""
-    shipped = load_recipe("digits/meada", seed=4)
+    recipe = load_recipe("digits/meada", seed=4)
     others = [
-        with_rounds(shipped, 1),
+        with_rounds(recipe, 1),
         load_recipe("digits/meada", ["method.beta=100.0"], seed=4),
         load_recipe("digits/meada", ["plan.total_steps=5000"], seed=4),
         load_recipe("digits/meada", ["scale=0.1"], seed=4),
         short("meada", [], 4).recipe,
     ]
-    runs = find_runs([make(shipped), *(make(recipe, 99.0, 99.0, 99.0) for recipe in others)])
+    runs = find_runs([make(recipe), *(make(other, 99.0, 99.0, 99.0) for other in others)])
     assert [shipped(run) for run in runs] == [True] + [False] * 5
     assert [shipped(run, {"plan.rounds"}) for run in runs] == [True, True] + [False] * 4
     told = page(runs)

@@ -181,7 +181,7 @@ def marked(text: str) -> Iterator[tuple[str, str]]:
     >>> [*marked("a **b** `c`")]
     [('', 'a '), ('strong', 'b'), ('', ' '), ('code', 'c')]
     """
-    for piece in re.split(r"(\*\*[^*]+\*\*|`[^`]+`)", text):
+    for piece in re.split(r"(\*\*[^*<>]+\*\*|`[^`<>]+`)", text):
         if len(piece) > 4 and piece[:2] == piece[-2:] == "**":
             yield "strong", piece[2:-2]
         elif len(piece) > 2 and piece[0] == piece[-1] == "`":

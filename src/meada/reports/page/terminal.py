@@ -55,7 +55,8 @@ def print_record(record: Mapping[str, Any], out: Path, console: Console | None =
     rows: list[tuple[Cell, ...]] = [
         (domain, *(float(each[domain]["accuracy"]) for each in results.values())) for domain in results["last"]
     ]
-    rows.append(("mean", *(fmean(float(s["accuracy"]) for s in each.values()) for each in results.values() if each)))
+    means = (fmean(float(s["accuracy"]) for s in each.values()) if each else None for each in results.values())
+    rows.append(("mean", *means))
     title = f"{record['recipe']}, seed {record['seed']}: accuracy (%)"
     print_blocks([Table(title, ("", *results), tuple(rows)), Text("How each checkpoint was chosen:")], console)
     for rule in results:
