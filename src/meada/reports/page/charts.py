@@ -59,7 +59,7 @@ def svg(chart: Chart, salt: str) -> str:
 
 def plot(chart: Chart, *, titled: bool = True) -> Canvas:
     rows = len(chart.categories) * len(chart.series) if chart.kind in ("bars", "points") else 0
-    height = {"bars": 1 + 0.22 * rows, "points": 1 + 0.2 * rows, "heat": 1 + 0.3 * len(chart.series)}
+    height = {"bars": 1 + 0.22 * rows, "points": 1 + 0.13 * rows, "heat": 1 + 0.3 * len(chart.series)}
     width = 4.6 if chart.small else 7
     figure = Canvas(figsize=(width, max(2.4, height.get(chart.kind, 0.52 * width))))
     axes = figure.add_subplot()

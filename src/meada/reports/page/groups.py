@@ -183,7 +183,7 @@ def groups(runs: Sequence[Run], domains: tuple[str, ...]) -> tuple[Group, ...]:
     for run in runs:
         alike.setdefault(_settings(run), {}).setdefault(run.seed, run)
     members = [tuple(by_seed[s] for s in sorted(by_seed)) for by_seed in alike.values()]
-    members.sort(key=lambda group: (_rank(group[0].method), int(group[0].recipe.get("plan", {}).get("rounds", 0))))
+    members.sort(key=lambda group: (rank(group[0].method), int(group[0].recipe.get("plan", {}).get("rounds", 0))))
     chosen = colours([group[0].method for group in members])
     named = zip(_labels(members), members, chosen, strict=True)
     return tuple(Group(label, group, domains, colour) for label, group, colour in named)
@@ -243,5 +243,5 @@ def title(method: str) -> str:
     return " + ".join((found.title if found else "") or name for name, found in known)
 
 
-def _rank(method: str) -> tuple[int, str]:
+def rank(method: str) -> tuple[int, str]:
     return (ORDER.index(method) if method in ORDER else len(ORDER) - 3, method)

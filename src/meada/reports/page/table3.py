@@ -14,7 +14,7 @@ from meada.evaluation.selection import KNOWS, RULES
 from meada.evaluation.statistics import summarise
 from meada.reports.page.blocks import Block, Cell, Chart, Page, Section, Table, Text
 from meada.reports.page.cost import records, spread
-from meada.reports.page.groups import Group, colours, title
+from meada.reports.page.groups import Group, colours, rank, title
 from meada.reports.page.paper import points
 from meada.reports.paper import PAPER, printed
 from meada.reports.runs import Run
@@ -76,16 +76,9 @@ def gather(runs: Iterable[Run]) -> Rows:
 
 
 def _groups(cells: Mapping[str, Sequence[Run]]) -> dict[str, Group]:
+    cells = dict(sorted(cells.items(), key=lambda item: rank(item[0])))
     chosen = zip(cells.items(), colours([*cells]), strict=True)
-    return {name: Group(_named(name), tuple(found), FIFTEEN, colour) for (name, found), colour in chosen}
-
-
-def _named(variant: str) -> str:
-    """
-    >>> _named("meada"), _named("erm-epochs")
-    ('ME-ADA', 'erm-epochs')
-    """
-    return title(variant)
+    return {name: Group(title(name), tuple(found), FIFTEEN, colour) for (name, found), colour in chosen}
 
 
 def _variant(record: Mapping[str, Any]) -> str:
@@ -134,7 +127,7 @@ def _table(table: Rows, rule: str) -> Section:
         rows.append(tuple(texts))
     blocks: list[Block] = [
         Text(f"Checkpoint: {KNOWS[rule]}."),
-        Table("Accuracy (%), mean over fifteen corruptions", ("", *map(_named, methods)), tuple(rows)),
+        Table("Accuracy (%), mean over fifteen corruptions", ("", *map(title, methods)), tuple(rows)),
         Text("Ours: mean over the fifteen corruptions and five severities ± standard deviation over n seeds. In "
              "brackets: the paper, whose checkpoints were chosen on the corruptions themselves, and whose beta and "
              "gamma were chosen for each network (oracle)."),
