@@ -95,8 +95,7 @@ def descend(
     weight: float = 1.0,
 ) -> Tensor:
     """One step of every optimiser on one loss."""
-    for group in training.optimiser.param_groups:
-        group["lr"] = descent.rate(context.step, context.total_steps)
+    descent.set_rate(training.optimiser, context.step, context.total_steps)
     for optimiser in training.optimisers:
         optimiser.zero_grad()
     value = together(batch, context, weight) if together else loss(training.net, batch, context)

@@ -1,8 +1,10 @@
 """Settings are frozen, checked when they are made, and refuse keys that they do not know."""
 
+import inspect
+from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from meada.errors import MeadaError, nearest
 
@@ -48,6 +50,22 @@ def explain(model: type[BaseModel], error: ValidationError) -> BadSetting:
         return BadSetting("key '{key}' is missing", key)
     message = fault["msg"][0].lower() + fault["msg"][1:]
     return BadSetting(f"key '{{key}}' is {fault['input']!r}: {message}", key)
+
+
+def signature_model(
+    parameters: Mapping[str, inspect.Parameter], more: Mapping[str, Any] | None = None
+) -> type[BaseModel]:
+    """The parameters of a function, and what may stand next to them, as a table of settings."""
+    fields: dict[str, Any] = {
+        name: (
+            Any if p.annotation is inspect.Parameter.empty else p.annotation,
+            ... if p.default is inspect.Parameter.empty else p.default,
+        )
+        for name, p in parameters.items()
+        if p.kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+        and name != "num_classes"  # a network's comes from the data
+    }
+    return create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields, **(more or {}))
 
 
 def flattened(table: dict[str, Any], path: str = "") -> dict[str, Any]:

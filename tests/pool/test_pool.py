@@ -32,7 +32,7 @@ def test_a_batch_crosses_blocks_in_the_order_asked_for():
     pool.append(1 - images, parents=torch.arange(5))
     index = torch.tensor([9, 0, 5, 4])
     want = torch.cat([images, 1 - images])[index].float().double()
-    x, y, _ = pool.batch(index)
+    x, y, *_ = pool.batch(index)
     assert_close(x, want, rtol=0, atol=1e-7)
     assert y.tolist() == [labels[i % 5] for i in index]
 
@@ -114,9 +114,9 @@ def test_a_block_must_be_whole():
     "images, labels, sentence",
     [
         (torch.rand(2, 4, 4), torch.zeros(2).long(), r"\(N, C, H, W\)"),
-        (torch.rand(2, 3, 4, 4), torch.zeros(3).long(), "for 3 labels"),
+        (torch.rand(2, 3, 4, 4), torch.zeros(3).long(), "2 images and 3 labels"),
         (torch.rand(0, 3, 4, 4), torch.zeros(0).long(), "empty"),
-        (2 * torch.ones(2, 3, 4, 4), torch.zeros(2).long(), "run from 2 to 2"),
+        (2 * torch.ones(2, 3, 4, 4), torch.zeros(2).long(), "got values from 2 to 2"),
         (torch.zeros(2, 3, 4, 4).int(), torch.zeros(2).long(), "int32"),
     ],
 )

@@ -2,13 +2,10 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-Tell = Callable[[str, int, int], None]
+from meada.machine.progress import Tell, bar
 
 
 @contextmanager
@@ -21,30 +18,6 @@ def progress(label: str, *, quiet: bool = False) -> Iterator[Tell]:
             yield tell
     else:
         yield lines(label)
-
-
-@contextmanager
-def bar(label: str) -> Iterator[Tell]:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task, current = shown.add_task(f"{label}: reading data", total=None), ""
-
-        def tell(phase: str, done: int, total: int) -> None:
-            nonlocal current, task
-            if phase != current:  # a new phase has a speed of its own
-                shown.remove_task(task)
-                task, current = shown.add_task(f"{label}: {phase}", total=total), phase
-                shown.update(task, completed=done)
-                shown.reset(task, total=total, completed=done)
-            shown.update(task, completed=done)
-
-        yield tell
 
 
 def lines(label: str, every: float = 15.0) -> Tell:

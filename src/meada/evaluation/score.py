@@ -6,14 +6,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from meada.datasets.examples import arrays, batches
 from meada.errors import MeadaError, NonFiniteError
 from meada.evaluation.calibration import brier, expected_calibration_error, negative_log_likelihood
+from meada.images.inputs import check_classes, check_network
 from meada.machine.distributed import World
 from meada.networks.bayesian import sharing_samples
-from meada.networks.embedding import unwrap
+from meada.networks.embedding import logits_of, not_taken, unwrap
 from meada.networks.freezing import frozen
 from meada.pool import as_float
-from meada.types import Labels, Logits
+from meada.types import Images, Labels, Logits
 
 Scores = dict[str, float | int]
 
@@ -28,8 +30,32 @@ def predict(net: nn.Module, images: Tensor, *, batch_size: int = 256, world: Wor
     net = unwrap(net)
     device = next((p.device for p in net.parameters()), torch.device("cpu"))
     with frozen(net), sharing_samples(net), torch.inference_mode():
-        pieces = [net(as_float(x).to(device)).cpu() for x in images.split(batch_size)]
+        pieces = [_logits(net, as_float(x).to(device)).cpu() for x in images.split(batch_size)]
     return torch.cat(pieces)
+
+
+def _logits(net: nn.Module, x: Images) -> Logits:
+    try:
+        return logits_of(net(x), len(x))
+    except (RuntimeError, TypeError) as error:
+        raise MeadaError(not_taken(net, x, error)) from error
+
+
+def _logits_and_labels(
+    net: nn.Module, data: Any, batch_size: int, world: World | None, side: int
+) -> tuple[Logits, Labels]:
+    """Of all that ``data`` holds; only the logits of it stay in memory."""
+    if (pair := arrays(data, side)) is not None:
+        _check_some(len(pair[1]))
+        return predict(net, pair[0], batch_size=batch_size, world=world), pair[1]
+    found = [(predict(net, x, batch_size=batch_size), y.cpu()) for x, y in batches(data, batch_size)]
+    _check_some(len(found))
+    return torch.cat([logits for logits, _ in found]), torch.cat([y for _, y in found])
+
+
+def _check_some(n: int) -> None:
+    if not n:
+        raise MeadaError("data must hold at least one labelled image, got none")
 
 
 def _shared_out(net: nn.Module, images: Tensor, batch_size: int, world: World) -> Logits:
@@ -86,34 +112,38 @@ def by_severity(logits: Logits, labels: Labels, severities: int) -> dict[str, li
 
 def evaluate(
     net: nn.Module,
-    domains: Mapping[str, tuple[Tensor, Labels]],
+    domains: Any,
     *,
     batch_size: int = 256,
     severities: int = 0,
     each: Callable[[str, Logits, Labels], None] = lambda *_: None,
     world: World | None = None,
     step: int | None = None,
-) -> dict[str, dict[str, Any]]:
-    """``{name: (images, labels)}`` to ``{name: {"accuracy", "n", "ece", "nll", "brier"}}``.
+    side: int = 224,
+) -> dict[str, Any]:
+    """``{name: data}`` to ``{name: {"accuracy", "n", "ece", "nll", "brier"}}``; data without a name: its scores.
 
-    Images are floats in [0, 1] or 8 bits. Where every domain is a corruption, its ``severities`` in
-    equal parts one after the other, each has its scores by severity too. ``each`` is handed the
-    logits that a domain's scores come from. Logits that are not finite are an error, which names
-    the domain and, if it is given, the training ``step``.
+    Data is ``(images, labels)``, a ``Dataset``, a ``DataLoader``, a Hugging Face dataset or the path of a folder
+    ``CLASS/*.jpg`` (resized to ``side``; classes in the order of their names), read a batch at a time. Images are
+    floats in [0, 1] or uint8.
+
+    Where every domain is a corruption, its ``severities`` in equal parts one after the other, each has
+    its scores by severity too. ``each`` is handed the logits that a domain's scores come from. Logits
+    that are not finite are an error, which names the domain and, if it is given, the training ``step``.
     """
+    check_network(net)
+    if not isinstance(domains, Mapping):
+        return evaluate(net, {"data": domains}, batch_size=batch_size, each=each, world=world, side=side)["data"]
+    if not domains or batch_size < 1:
+        wanted = "batch_size must be 1 or more" if domains else "domains must name at least one set of data"
+        raise MeadaError(f"{wanted}, got {batch_size if domains else 'none'}")
     results: dict[str, dict[str, Any]] = {}
-    for name, (images, labels) in domains.items():
-        if len(labels) == 0 or len(images) != len(labels):
-            raise MeadaError(
-                f"domain '{name}' has {len(images)} images and {len(labels)} labels: "
-                "as many of one as of the other, and at least one, are needed"
-            )
-        logits = predict(net, images, batch_size=batch_size, world=world)
-        if int(labels.max()) >= logits.shape[1] or int(labels.min()) < 0:
-            raise MeadaError(
-                f"domain '{name}' has labels from {int(labels.min())} to {int(labels.max())}: "
-                f"the network knows the classes 0 to {logits.shape[1] - 1}"
-            )
+    for name, data in domains.items():
+        try:
+            logits, labels = _logits_and_labels(net, data, batch_size, world, side)
+            check_classes(labels, logits.shape[1])
+        except MeadaError as error:
+            raise type(error)(f"domain '{name}': {error}") from error
         refuse_non_finite(logits, name, step)
         each(name, logits, labels)
         results[name] = dict(score(logits, labels))

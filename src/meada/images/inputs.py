@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from meada.errors import MeadaError
 from meada.types import Images, Labels
@@ -23,6 +24,8 @@ def images_and_labels(x: Any, y: Any, net: nn.Module | None = None) -> tuple[Ima
     >>> x.max(), y
     (tensor(1.), tensor([3, 7]))
     """
+    if net is not None:
+        check_network(net)
     images = as_images(x)
     labels = as_labels(y, len(images))
     weight = next((p for p in net.parameters() if p.is_floating_point()), None) if net is not None else None
@@ -88,6 +91,17 @@ def as_labels(y: Any, n: int) -> Labels:
     if n and int(labels.min()) < 0:
         raise MeadaError(f"labels must be zero or more, got {int(labels.min())}")
     return labels
+
+
+def check_network(net: Any, *, training: bool = False) -> None:
+    """Refuse what is no module, or has weights that are not there yet or (``training``) cannot change."""
+    if isinstance(net, type) or not isinstance(net, nn.Module):
+        hint = ": call it, to have a network" if callable(net) else ""
+        raise MeadaError(f"net must be a torch.nn.Module, got {getattr(net, '__name__', type(net).__name__)}{hint}")
+    if any(is_lazy(p) for p in net.parameters()):
+        raise MeadaError("net must have all its weights, got lazy ones: call net(images[:1]) once before")
+    if training and not any(p.requires_grad for p in net.parameters()):
+        raise MeadaError("net must have weights to train, got none with requires_grad=True")
 
 
 def check_classes(labels: Labels, classes: int) -> None:

@@ -72,11 +72,17 @@ def check_fits(net: nn.Module, x: Images, labels: Tensor) -> None:
             classes = logits_of(net(x), len(x)).shape[1]
     except MeadaError:
         raise
-    except (RuntimeError, ValueError) as error:
-        what = str(error).splitlines()[0]
-        raise MeadaError(f"{type(net).__name__} does not take images of shape {tuple(x.shape[1:])}: {what}") from None
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise MeadaError(not_taken(net, x, error)) from None
     if not 0 <= int(labels.min()) <= int(labels.max()) < classes:
         raise MeadaError(f"labels must be in 0..{classes - 1}, got {int(labels.min())} to {int(labels.max())}")
+
+
+def not_taken(net: nn.Module, x: Images, error: Exception) -> str:
+    """The sentence on images that the network's forward pass fails on."""
+    what = (str(error).splitlines() or [type(error).__name__])[0]
+    grey = ": grey images for a network of colour ones? use images.expand(-1, 3, -1, -1)" if x.shape[1] == 1 else ""
+    return f"{type(net).__name__} does not take images of shape {tuple(x.shape[1:])}: {what}{grey}"
 
 
 def _hook(net: nn.Module, embedding: str | None, seen: dict[str, Any]) -> list[Any]:

@@ -29,8 +29,7 @@ class Normalise(nn.Module):
 
     def __init__(self, mean: float | Sequence[float], std: float | Sequence[float]) -> None:
         super().__init__()
-        mu = [float(m) for m in ([mean] if isinstance(mean, int | float) else mean)]
-        sigma = [float(s) for s in ([std] if isinstance(std, int | float) else std)]
+        mu, sigma = _numbers(mean, "mean"), _numbers(std, "std")
         if not mu or not sigma or len({1, len(mu), len(sigma)}) > 2:
             raise MeadaError(
                 "mean and std must have one number per channel, or one for all, "
@@ -52,3 +51,24 @@ class Normalise(nn.Module):
         if channels not in (1, x.shape[1]):  # one grey channel would broadcast to three, unnoticed
             raise MeadaError(f"images must have {channels} channels, got {x.shape[1]}")
         return (x - self.mean) / self.std
+
+
+def _numbers(given: float | Sequence[float], name: str) -> list[float]:
+    try:
+        return [float(one) for one in ([given] if isinstance(given, int | float) else given)]
+    except (TypeError, ValueError) as error:
+        raise MeadaError(f"{name} must be a number or one number per channel, got {given!r}") from error
+
+
+def with_normalisation(net: nn.Module, mean: float | Sequence[float], std: float | Sequence[float]) -> nn.Module:
+    """The network for images in [0, 1] of one that was trained on normalised images; they share their weights.
+
+    >>> net = with_normalisation(nn.Flatten(), mean=0.5, std=0.5)
+    >>> net(torch.tensor([0.0, 0.5, 1.0]).reshape(1, 3, 1, 1))
+    tensor([[-1.,  0.,  1.]])
+    """
+    if not isinstance(net, nn.Module):
+        raise MeadaError(f"net must be a torch.nn.Module, got {type(net).__name__}")
+    weight = next((p for p in net.parameters() if p.is_floating_point()), None)
+    layer = Normalise(mean, std)
+    return nn.Sequential(layer if weight is None else layer.to(weight.device, weight.dtype), net).train(net.training)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from meada.errors import MeadaError
 from meada.files import write_bytes
+from meada.images.inputs import as_images, as_labels
 from meada.machine.distributed import World
 from meada.pool.storage import BlockFile, DiskImages, exchange, read_block
 from meada.types import Batch, Images, Labels
@@ -48,7 +49,7 @@ class Pool:
 
     def __init__(
         self,
-        images: Tensor,
+        images: Tensor | DiskImages,
         labels: Tensor,
         domains: Tensor | None = None,
         *,
@@ -56,9 +57,11 @@ class Pool:
         folder: Path | None = None,
         memory: int = 2 << 30,
     ) -> None:
-        _check(images, labels)
+        images, labels = _checked(images, labels)
         everyone = torch.arange(len(labels))
         domains = torch.zeros_like(labels) if domains is None else domains
+        if len(domains) != len(labels):
+            raise MeadaError(f"there must be one domain per image, got {len(labels)} images and {len(domains)} domains")
         self.blocks = [Block(images, labels, domains, everyone, everyone)]
         self.dtype = torch.uint8 if store == "uint8" else _wide(images.dtype)
         self.folder, self.memory = folder, memory
@@ -258,15 +261,9 @@ def _save_array(path: Path, values: Tensor) -> None:
     write_bytes(path, buffer.getvalue())
 
 
-def _check(images: Tensor, labels: Tensor) -> None:
-    if images.ndim != 4 or len(images) != len(labels):
-        raise MeadaError(
-            f"images of shape {tuple(images.shape)} for {len(labels)} labels: (N, C, H, W) with N labels is needed"
-        )
-    if len(labels) == 0:
+def _checked(images: Tensor | DiskImages, labels: Tensor) -> tuple[Tensor | DiskImages, Labels]:
+    if not isinstance(images, DiskImages):  # those were checked when they were written
+        images = as_images(images)
+    if len(images) == 0:
         raise MeadaError("the source is empty: at least one labelled image is needed")
-    if images.dtype != torch.uint8 and not images.is_floating_point():
-        raise MeadaError(f"images are {images.dtype}: floats in [0, 1] or uint8 are needed")
-    if images.is_floating_point() and (images.amin() < 0 or images.amax() > 1):
-        low, high = float(images.amin()), float(images.amax())
-        raise MeadaError(f"images run from {low:g} to {high:g}: pixels in [0, 1] are needed")
+    return images, as_labels(labels, len(images))

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ValidationError
 from torch import nn
 
 from meada.datasets import DATASETS, Task
@@ -14,7 +14,7 @@ from meada.methods import METHODS, Method
 from meada.methods.parts.compose import AUGMENTS
 from meada.networks import NETWORKS
 from meada.networks.pretrained.timm_models import timm_network
-from meada.settings import explain
+from meada.settings import explain, signature_model
 
 KNOWN: dict[str, Mapping[str, Callable[..., Any]]] = {
     "data": DATASETS,
@@ -123,17 +123,8 @@ def _model(kind: str, name: str, function: Callable[..., Any], more: Mapping[str
         parameters = inspect.signature(function, eval_str=True).parameters
     except Exception as error:  # a builtin has none; an annotation may name anything
         raise MeadaError(f"{kind} '{name}' must be a function with a signature, got {first_line(error)}") from None
-    fields: dict[str, Any] = {
-        name: (
-            Any if p.annotation is inspect.Parameter.empty else p.annotation,
-            ... if p.default is inspect.Parameter.empty else p.default,
-        )
-        for name, p in parameters.items()
-        if p.kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-        and name != "num_classes"  # a network's comes from the data
-    }
     try:
-        return create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields, **more)
+        return signature_model(parameters, more)
     except Exception as error:  # an annotation that is no type, a name that pydantic keeps for itself
         raise MeadaError(f"{kind} '{name}' has arguments that cannot be settings: {first_line(error)}") from None
 

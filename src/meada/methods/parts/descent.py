@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 from torch.optim import Optimizer
 
 from meada.settings import Settings
@@ -36,6 +36,10 @@ class Descent(Settings):
             fused=True,  # one pass over the weights instead of one an operation
         )
 
+    def set_rate(self, optimiser: Optimizer, step: int, total_steps: int) -> None:
+        for group in optimiser.param_groups:
+            group["lr"] = self.rate(step, total_steps)
+
     def rate(self, step: int, total_steps: int) -> float:
         """The learning rate of a step, counted from 0.
 
@@ -45,3 +49,21 @@ class Descent(Settings):
         if self.schedule == "constant":
             return self.lr
         return self.lr * (1 + math.cos(math.pi * step / total_steps)) / 2
+
+
+class AsGiven(Descent):
+    """An optimiser of the caller's own: it is used as it is, and its learning rates are left alone."""
+
+    _optimiser: Optimizer = PrivateAttr()
+
+    @classmethod
+    def of(cls, optimiser: Optimizer) -> "AsGiven":
+        made = cls()
+        made._optimiser = optimiser
+        return made
+
+    def build(self, weights: Iterable[torch.nn.Parameter]) -> Optimizer:
+        return self._optimiser
+
+    def set_rate(self, optimiser: Optimizer, step: int, total_steps: int) -> None:
+        """Whoever made it sets its rates."""

@@ -1,0 +1,67 @@
+"""Who hears of a training: a callback has three moments, each of which does nothing by default."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from meada.errors import MeadaError
+
+Log = Callable[[int, Mapping[str, float]], None]
+
+
+class Callback:
+    """Subclass it and override what you need; :mod:`meada.integrations.tracking` has ready ones."""
+
+    def on_start(self, about: Mapping[str, Any]) -> None:
+        """Before the first step: method, network, seed and settings."""
+
+    def on_log(self, step: int, values: Mapping[str, float]) -> None:
+        """After a step, a round or a validation: numbers by name, such as ``loss``."""
+
+    def on_end(self, record: Mapping[str, Any] | None) -> None:
+        """After the last step, with the record; None if the training ended with an error."""
+
+
+class _Function(Callback):
+    def __init__(self, function: Log) -> None:
+        self.function = function
+
+    def on_log(self, step: int, values: Mapping[str, float]) -> None:
+        self.function(step, values)
+
+
+def as_callbacks(given: Callback | Log | Iterable[Callback | Log]) -> list[Callback]:
+    """One or several; a plain function of ``(step, values)`` is a callback too.
+
+    >>> heard = []
+    >>> (one,) = as_callbacks(lambda step, values: heard.append(step))
+    >>> one.on_log(3, {"loss": 0.5}); heard
+    [3]
+    """
+    several = list(given) if isinstance(given, Iterable) else [given]
+    return [_as_callback(one) for one in several]
+
+
+def _as_callback(one: Callback | Log) -> Callback:
+    if isinstance(one, Callback):
+        return one
+    if isinstance(one, type) or not callable(one):
+        hint = ": call it, to have an instance" if isinstance(one, type) else ""
+        raise MeadaError(f"a callback must be a meada.Callback or a function of (step, values), got {one!r}{hint}")
+    return _Function(one)
+
+
+def numbers(table: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
+    """The numbers of a nested table in one level, as trackers take them; pairs are before and after.
+
+    >>> numbers({"ce": [1.0, 2.0], "pool": 8, "warnings": ["none"]}, "round/")
+    {'round/ce/before': 1.0, 'round/ce/after': 2.0, 'round/pool': 8.0}
+    """
+    found: dict[str, float] = {}
+    for name, value in table.items():
+        if isinstance(value, list) and len(value) == 2:
+            value = dict(zip(("before", "after"), value, strict=True))
+        if isinstance(value, Mapping):
+            found |= numbers(value, f"{prefix}{name}/")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            found[f"{prefix}{name}"] = float(value)
+    return found

@@ -1,0 +1,214 @@
+"""Labelled images from what people have: arrays, a Dataset, a DataLoader, a Hugging Face dataset or a folder."""
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import (
+    DataLoader,
+    DistributedSampler,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+    default_collate,
+)
+
+from meada.errors import MeadaError
+from meada.images.inputs import as_images, as_labels
+from meada.pool import Pool
+from meada.pool.storage import BlockFile, DiskImages
+from meada.types import Labels
+
+IMAGE_KEYS = ("pixel_values", "image", "images", "img", "x")
+LABEL_KEYS = ("labels", "label", "y", "target", "targets")
+READ = 256  # images read at once
+KINDS = "(images, labels), a Dataset, a DataLoader, a Hugging Face dataset or the path of a folder of pictures"
+
+Examples = Iterator[tuple[Tensor, Labels]]
+
+
+def batches(data: Any, batch_size: int = READ, *, side: int = 224) -> Examples:
+    """Images (uint8, or floats in [0, 1]) and labels, a batch at a time; never all of them in memory.
+
+    ``side`` is the size that the pictures of a folder are resized to. A DataLoader keeps its own batches.
+
+    >>> [len(y) for x, y in batches((torch.rand(5, 3, 4, 4), [0, 1, 2, 0, 1]), 2)]
+    [2, 2, 1]
+    """
+    if batch_size < 1:
+        raise MeadaError(f"batch_size must be 1 or more, got {batch_size}")
+    if (pair := arrays(data, side)) is not None:
+        yield from zip(pair[0].split(batch_size), pair[1].split(batch_size), strict=True)
+    elif isinstance(data, DataLoader):
+        yield from map(checked, data)
+    else:
+        yield from reader(readable(data), batch_size)
+
+
+def pool_of(data: Any, folder: Path, *, side: int = 224) -> Pool:
+    """A training set: arrays as they are, anything else read once into a file in ``folder``.
+
+    The file is memory-mapped, so memory does not grow with the number of images.
+    """
+    if isinstance(data, Pool):
+        return data
+    if (pair := arrays(data, side)) is not None:
+        return Pool(*pair)
+    workers: int = 0
+    collate: Callable[[Any], Any] = collated
+    if isinstance(data, DataLoader):
+        _say_what_is_not_used(data)
+        workers, collate = data.num_workers, _collate_of(data)
+        data = data.dataset
+    return Pool(*on_disk(reader(readable(data, streams=False), READ, workers, collate), len(data), folder))
+
+
+def arrays(data: Any, side: int) -> tuple[Tensor, Labels] | None:
+    """Images and labels that are there as a whole: two arrays, or a folder (memory-mapped)."""
+    if isinstance(data, str | Path):
+        return folder_of_pictures(Path(data), side)
+    if not isinstance(data, tuple | list):
+        return None
+    if len(data) != 2:
+        raise MeadaError(f"data must be {KINDS}, got a {type(data).__name__} of {len(data)}")
+    images = as_images(data[0])
+    return images, as_labels(data[1], len(images))
+
+
+def folder_of_pictures(path: Path, side: int) -> tuple[Tensor, Labels]:
+    """All pictures of ``CLASS/*.jpg``; classes are numbered in the order of their names."""
+    from meada.datasets.folder import read_pictures
+    from meada.datasets.pictures.survey import survey
+
+    samples = read_pictures(path, survey(path).classes, side)
+    return samples.images, samples.labels
+
+
+def reader(data: Any, size: int, workers: int = 0, collate: Callable[[Any], Any] | None = None) -> Examples:
+    """The items of a data set in their order, checked; the caller's random numbers are left alone."""
+    loader: DataLoader[Any] = DataLoader(
+        data, size, num_workers=workers, collate_fn=collate or collated, generator=torch.Generator()
+    )
+    return map(checked, loader)
+
+
+def on_disk(examples: Examples, n: int, folder: Path) -> tuple[DiskImages, Labels]:
+    """Write images one batch after another into ``folder``; labels stay in memory."""
+    file: BlockFile | None = None
+    labels: list[Labels] = []
+    for x, y in examples:
+        x = x if x.dtype == torch.uint8 else x.to(torch.get_default_dtype())
+        if file is None:
+            file = BlockFile(folder / "source.npy", (n, *x.shape[1:]), x.dtype, "given")
+            shape, dtype = x.shape[1:], x.dtype
+        if x.shape[1:] != shape or x.dtype != dtype:
+            raise MeadaError(
+                f"images must all have one size and type, got {tuple(shape)} {dtype} and {tuple(x.shape[1:])} {x.dtype}"
+            )
+        file.write(x, sum(map(len, labels)))
+        labels.append(y)
+    if file is None:
+        raise MeadaError("data must hold at least one labelled image, got none")
+    return DiskImages.open(file.path), torch.cat(labels)
+
+
+def checked(batch: Any) -> tuple[Tensor, Labels]:
+    """The images and labels of a batch, whatever else it holds."""
+    if isinstance(batch, Mapping):
+        x, y = (_entry(batch, keys) for keys in (IMAGE_KEYS, LABEL_KEYS))
+    elif isinstance(batch, tuple | list) and len(batch) >= 2:
+        x, y = batch[:2]
+    else:
+        raise MeadaError(f"data must give images with labels, got {type(batch).__name__} without labels")
+    images = as_images(x)
+    return images, as_labels(y, len(images))
+
+
+def collated(items: Sequence[Any]) -> tuple[Tensor, Tensor]:
+    """Items of a data set (pairs, or dicts) as one batch; PIL images become uint8."""
+    pairs = [_item(item) for item in items]
+    images = [_image(x) for x, _ in pairs]
+    shapes = sorted({tuple(x.shape) for x in images})
+    if len(shapes) > 1:
+        raise MeadaError(
+            f"images must all have one size, got {shapes[0]} and {shapes[1]}: resize them in the data set's transform"
+        )
+    return torch.stack(images), torch.stack([torch.as_tensor(_label(y)) for _, y in pairs])
+
+
+def _item(item: Any) -> tuple[Any, Any]:
+    if isinstance(item, Mapping):
+        return _entry(item, IMAGE_KEYS), _entry(item, LABEL_KEYS)
+    if isinstance(item, tuple | list) and len(item) >= 2:
+        return item[0], item[1]
+    raise MeadaError(f"items of the data set must be (image, label) or a dict with both, got {type(item).__name__}")
+
+
+def _entry(item: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    found = next((key for key in keys if key in item), None)
+    if found is None:
+        raise MeadaError(f"items must have one of the keys {', '.join(keys)}, got {', '.join(map(str, item))}")
+    return item[found]
+
+
+def _image(x: Any) -> Tensor:
+    if isinstance(x, Tensor):
+        return x
+    if hasattr(x, "convert"):  # a PIL image; grey stays one channel
+        pixels = np.asarray(x if x.mode == "L" else x.convert("RGB"))
+        return torch.from_numpy(np.array(pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)))
+    if isinstance(x, np.ndarray):
+        return torch.from_numpy(np.require(x, requirements=["C", "W"]))
+    raise MeadaError(f"the images of the data set must be tensors, arrays or PIL images, got {type(x).__name__}")
+
+
+def _label(y: Any) -> Any:
+    if isinstance(y, str):
+        raise MeadaError(f"labels must be class numbers, got the text '{y[:40]}': number the classes")
+    if y is None:
+        raise MeadaError("labels must be class numbers, got None")
+    return y
+
+
+def readable(data: Any, *, streams: bool = True) -> Any:
+    """A data set with a length and items, or (where ``streams`` are taken) one that is iterated."""
+    if streams and isinstance(data, DataLoader):
+        return data
+    iterable = isinstance(data, IterableDataset) or type(data).__name__.startswith("Iterable")
+    if iterable and streams:
+        return data
+    if iterable:
+        raise MeadaError(
+            f"data must be a map-style Dataset with a length, got {type(data).__name__}, an IterableDataset: "
+            "fit visits samples in an order of its own; read it into a Dataset first"
+        )
+    if isinstance(data, Mapping):
+        raise MeadaError(f"data must be one data set, got several by name ({', '.join(map(str, data))}): choose one")
+    if isinstance(data, Tensor | np.ndarray) or not (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
+        raise MeadaError(f"data must be {KINDS}, got {type(data).__name__}")
+    if len(data) == 0:
+        raise MeadaError("data must hold at least one labelled image, got none")
+    return data
+
+
+def _collate_of(loader: DataLoader[Any]) -> Callable[[Any], Any]:
+    return collated if loader.collate_fn is default_collate else loader.collate_fn
+
+
+def _say_what_is_not_used(loader: DataLoader[Any]) -> None:
+    known = (SequentialSampler, RandomSampler, DistributedSampler)
+    sampler = getattr(loader.batch_sampler, "sampler", loader.sampler)
+    if not isinstance(loader.dataset, IterableDataset) and not isinstance(sampler, known):
+        raise MeadaError(
+            f"the loader's sampler must visit every sample, got {type(sampler).__name__}, which fit would not follow: "
+            "give a Dataset (torch.utils.data.Subset for a part of one)"
+        )
+    warnings.warn(
+        "fit reads the DataLoader's dataset once; the loader's batch size and order are not used "
+        "(plan.batch_size and seed set them), and random transforms are drawn once",
+        stacklevel=4,
+    )
