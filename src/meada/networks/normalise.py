@@ -71,4 +71,6 @@ def with_normalisation(net: nn.Module, mean: float | Sequence[float], std: float
         raise MeadaError(f"net must be a torch.nn.Module, got {type(net).__name__}")
     weight = next((p for p in net.parameters() if p.is_floating_point()), None)
     layer = Normalise(mean, std)
-    return nn.Sequential(layer if weight is None else layer.to(weight.device, weight.dtype), net).train(net.training)
+    made = nn.Sequential(layer if weight is None else layer.to(weight.device, weight.dtype), net)
+    made.training = layer.training = net.training  # not by train(), which would set the modes inside ``net``
+    return made

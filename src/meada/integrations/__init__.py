@@ -1,0 +1,33 @@
+"""Hard views in other people's training loops, trackers for their dashboards, their augmentations as spaces."""
+
+from importlib import import_module
+from typing import Any
+
+_HOME = {
+    "HardViews": "meada.integrations.lightning",
+    "HardViewsMixin": "meada.integrations.hugging_face",
+    "MLflow": "meada.integrations.tracking",
+    "TensorBoard": "meada.integrations.tracking",
+    "WeightsAndBiases": "meada.integrations.tracking",
+    "harden_batch": "meada.integrations.views",
+    "hardened": "meada.integrations.views",
+    "space_from": "meada.integrations.callables",
+}
+
+__all__ = [  # found by __getattr__
+    "HardViews",
+    "HardViewsMixin",
+    "MLflow",
+    "TensorBoard",
+    "WeightsAndBiases",
+    "harden_batch",
+    "hardened",
+    "space_from",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: nobody needs all of the libraries."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'meada.integrations' has no attribute '{name}'")
+    return getattr(import_module(_HOME[name]), name)

@@ -1,0 +1,57 @@
+"""Tell callbacks of a run while it goes, from the log that it writes."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from meada.algorithm.callbacks import Callback, numbers
+
+Tell = Callable[[str, int, int], None]
+
+
+class _Log:
+    """The lines of a log file that came since one last looked; a half-written line waits."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.read = path, path.stat().st_size if path.exists() else 0
+
+    def new(self) -> Iterator[dict[str, Any]]:
+        if not self.path.exists():
+            return
+        if self.path.stat().st_size < self.read:  # a resumed run took lines back
+            self.read = self.path.stat().st_size
+        with open(self.path, "rb") as file:
+            file.seek(self.read)
+            whole = file.read().rpartition(b"\n")[0]
+        self.read += len(whole) + 1 if whole else 0
+        yield from (json.loads(line) for line in whole.splitlines() if line.strip())
+
+
+@contextmanager
+def following(
+    folder: Path, tell: Tell, callbacks: Sequence[Callback], about: dict[str, Any]
+) -> Iterator[tuple[Tell, Callable[[dict[str, Any]], None]]]:
+    """``tell`` that also passes new lines of ``folder/log.jsonl`` on, and a function to hand the record to."""
+    log = _Log(folder / "log.jsonl")
+    ended: list[dict[str, Any]] = []
+
+    def passed_on() -> None:
+        for line in log.new():
+            step, name = int(line.pop("step")), "round/" if "round" in line else ""
+            for one in callbacks:
+                one.on_log(step, numbers(line, name))
+
+    def told(phase: str, done: int, total: int) -> None:
+        tell(phase, done, total)
+        passed_on()
+
+    for one in callbacks:
+        one.on_start(about)
+    try:
+        yield told, ended.append
+        passed_on()
+    finally:
+        for one in callbacks:
+            one.on_end(ended[0] if ended else None)

@@ -1,0 +1,56 @@
+"""A Lightning callback: a part of every training batch is replaced by hard views of it."""
+
+import sys
+from typing import Any
+
+from torch import Tensor
+
+from meada.datasets.examples import IMAGE_KEYS, LABEL_KEYS
+from meada.errors import MeadaError
+from meada.integrations.extras import need
+from meada.integrations.views import Numbers, harden_batch
+
+# The trainer and its callbacks must come from one of the two packages that Lightning goes by.
+_NAMES = ("lightning.pytorch", "pytorch_lightning")
+_lightning = need(*(_NAMES if _NAMES[0] in sys.modules else reversed(_NAMES)), extra="lightning")
+
+
+class HardViews(_lightning.Callback):  # type: ignore[name-defined, misc]
+    """``Trainer(callbacks=[HardViews(mean=..., std=...)])``; a batch is ``(images, labels, ...)`` or a dict.
+
+    Args:
+        net: the module's attribute that takes images to logits; by default the module itself.
+        mean, std: the normalisation that the pipeline applied; the defaults are for images in [0, 1].
+        share: the part of each batch that is replaced.
+        options: ``space``, ``k``, ``hardness``, ``beta``, ... of :func:`meada.hard_views`.
+    """
+
+    def __init__(
+        self, net: str = "", *, mean: Numbers = 0.0, std: Numbers = 1.0, share: float = 0.5, **options: Any
+    ) -> None:
+        super().__init__()
+        self.net, self.options = net, {"mean": mean, "std": std, "share": share, **options}
+
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        net = pl_module.get_submodule(self.net) if self.net else pl_module
+        image, label = places(batch)
+        views = harden_batch(net, batch[image], batch[label], **self.options)
+        if isinstance(batch, tuple):
+            batch[image].copy_(views)  # the step is given this very tuple
+        else:
+            batch[image] = views
+
+
+def places(batch: Any) -> tuple[Any, Any]:
+    """Where a batch holds its images and its labels.
+
+    >>> places({"pixel_values": 1, "labels": 2})
+    ('pixel_values', 'labels')
+    """
+    if isinstance(batch, dict):
+        found = [next((key for key in keys if key in batch), None) for keys in (IMAGE_KEYS, LABEL_KEYS)]
+        if None not in found:
+            return found[0], found[1]
+    elif isinstance(batch, list | tuple) and len(batch) >= 2 and isinstance(batch[0], Tensor):
+        return 0, 1
+    raise MeadaError(f"a batch must be (images, labels) or a dict with both, got {type(batch).__name__}")

@@ -1,0 +1,92 @@
+"""Callbacks that send a training's numbers to TensorBoard, Weights & Biases or MLflow."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from meada.algorithm.callbacks import Callback
+from meada.errors import MeadaError, nearest
+from meada.integrations.extras import need
+from meada.settings import flattened
+
+
+class TensorBoard(Callback):
+    """``tensorboard --logdir FOLDER`` shows it."""
+
+    def __init__(self, folder: str | Path) -> None:
+        need("tensorboard", extra="tensorboard")
+        self.folder = Path(folder)
+        self.writer: Any = None
+
+    def on_start(self, about: Mapping[str, Any]) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self.writer = SummaryWriter(str(self.folder))
+        rows = [f"| {name} | {value} |" for name, value in about.items()]
+        self.writer.add_text("settings", "\n".join(["| name | value |", "|---|---|", *rows]))
+
+    def on_log(self, step: int, values: Mapping[str, float]) -> None:
+        for name, value in values.items():
+            self.writer.add_scalar(name, value, step)
+
+    def on_end(self, record: Mapping[str, Any] | None) -> None:
+        if self.writer is not None:
+            self.writer.close()
+
+
+class WeightsAndBiases(Callback):
+    """``options`` go to ``wandb.init``: ``project``, ``name``, ``mode="offline"``, ``dir``, ..."""
+
+    def __init__(self, **options: Any) -> None:
+        self.wandb, self.options = need("wandb", extra="wandb"), options
+        self.run: Any = None
+
+    def on_start(self, about: Mapping[str, Any]) -> None:
+        self.run = self.wandb.init(**{"project": "meada", **self.options, "config": dict(about)})
+
+    def on_log(self, step: int, values: Mapping[str, float]) -> None:
+        self.run.log(dict(values), step=step)
+
+    def on_end(self, record: Mapping[str, Any] | None) -> None:
+        if self.run is not None:
+            self.run.finish(exit_code=0 if record is not None else 1)
+
+
+class MLflow(Callback):
+    """``uri`` is a tracking server, a database or a folder; MLflow's own setting by default."""
+
+    def __init__(self, experiment: str = "meada", *, uri: str | Path | None = None, name: str | None = None) -> None:
+        self.mlflow = need("mlflow", extra="mlflow")
+        self.experiment, self.name = experiment, name
+        self.run: Any = None
+        self.uri = uri.resolve().as_uri() if isinstance(uri, Path) else uri
+
+    def on_start(self, about: Mapping[str, Any]) -> None:
+        client = self.client = self.mlflow.MlflowClient(tracking_uri=self.uri)
+        known = client.get_experiment_by_name(self.experiment)
+        number = known.experiment_id if known else client.create_experiment(self.experiment)
+        self.run = client.create_run(number, run_name=self.name)
+        for name, value in flattened(dict(about)).items():
+            client.log_param(self.run.info.run_id, name, value)
+
+    def on_log(self, step: int, values: Mapping[str, float]) -> None:
+        for name, value in values.items():
+            self.client.log_metric(self.run.info.run_id, name, value, step=step)
+
+    def on_end(self, record: Mapping[str, Any] | None) -> None:
+        if self.run is not None:
+            self.client.set_terminated(self.run.info.run_id, "FINISHED" if record is not None else "FAILED")
+
+
+TRACKERS: dict[str, Callable[[Path], Callback]] = {
+    "tensorboard": lambda out: TensorBoard(out / "tensorboard"),
+    "wandb": lambda out: WeightsAndBiases(dir=str(out), name=out.name),
+    "mlflow": lambda out: MLflow(name=out.name),
+}
+
+
+def tracker(name: str, out: Path) -> Callback:
+    """The tracker of a run whose folder is ``out``."""
+    if name not in TRACKERS:
+        raise MeadaError(f"--track must be one of {', '.join(TRACKERS)}, got '{name}': {nearest(name, TRACKERS)}")
+    return TRACKERS[name](out)

@@ -1,0 +1,78 @@
+"""Hard views for a training loop of one's own: a batch, or every batch of a loader, partly made harder."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from meada.errors import MeadaError
+from meada.images.inputs import as_labels, in_unit_range
+from meada.maximise import hard_views
+from meada.networks.normalise import Normalise, with_normalisation
+
+Numbers = float | Sequence[float]
+
+
+def harden_batch(
+    net: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    *,
+    mean: Numbers = 0.0,
+    std: Numbers = 1.0,
+    share: float = 0.5,
+    **options: Any,
+) -> Tensor:
+    """The batch with the first ``share`` of its images replaced by hard views of them.
+
+    Args:
+        net: the network that takes ``x``, in the precision and on the device of ``x``; it is left as it was.
+        mean, std: the normalisation that the pipeline applied to ``x``: it is undone for the views and applied
+            again. The defaults are for images in [0, 1].
+        share: of the batch; the loader's shuffling makes it a random part.
+        options: ``space``, ``k``, ``hardness``, ``beta``, ... of :func:`meada.hard_views`.
+
+    >>> net = nn.Sequential(nn.Flatten(), nn.Linear(12, 2))
+    >>> x, y = torch.rand(4, 3, 2, 2), torch.tensor([0, 1, 0, 1])
+    >>> changed = harden_batch(net, x, y, share=0.5)
+    >>> bool((changed[2:] == x[2:]).all()), bool((changed[:2] == x[:2]).all())
+    (True, False)
+    """
+    if not 0 <= share <= 1:
+        raise MeadaError(f"share must be from 0 to 1, got {share}")
+    count = round(share * len(x))
+    if count == 0:
+        return x
+    layer = Normalise(mean, std).to(x.device, x.dtype)
+    with torch.no_grad():
+        pixels = _pixels(x[:count].detach() * layer.std + layer.mean, mean, std)
+        labels = as_labels(y, len(x))[:count]
+        views = hard_views(with_normalisation(net, mean, std), pixels, labels, **options)
+        return torch.cat([layer(views).to(x.dtype), x[count:]])
+
+
+def hardened(loader: Iterable[Any], net: nn.Module, **options: Any) -> Iterator[Any]:
+    """The batches ``(images, labels, ...)`` of a loader, each with a part of its images made harder.
+
+    ``options`` are those of :func:`harden_batch`. The views are made when the batch is asked for, with the
+    network as it then is.
+
+    >>> net = nn.Sequential(nn.Flatten(), nn.Linear(12, 2))
+    >>> loader = [(torch.rand(4, 3, 2, 2), torch.tensor([0, 1, 0, 1]))] * 2
+    >>> [tuple(x.shape) for x, y in hardened(loader, net)]
+    [(4, 3, 2, 2), (4, 3, 2, 2)]
+    """
+    where = next((p.device for p in net.parameters()), torch.device("cpu"))
+    for x, y, *more in loader:
+        x, y = x.to(where, non_blocking=True), y.to(where, non_blocking=True)
+        yield (harden_batch(net, x, y, **options), y, *more)
+
+
+def _pixels(x: Tensor, mean: Numbers, std: Numbers) -> Tensor:
+    try:
+        return in_unit_range(x)
+    except MeadaError as error:
+        raise MeadaError(
+            f"mean and std must be those that the pipeline applied, got mean={mean}, std={std}, with which {error}"
+        ) from error
