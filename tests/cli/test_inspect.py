@@ -54,7 +54,7 @@ def test_its_table_fits_a_terminal_with_every_number_whole(runs):
     rounds = json.loads((runs["meada"] / "record.json").read_text())["rounds"]
     assert max(map(len, got.splitlines())) <= 80 and "\u2026" not in got
     before, after = rounds[1]["entropy"]
-    assert f"{before:.3f} > {after:.3f}" in got and "a sharper bound" in got
+    assert f"from {before:.3f} to {after:.3f}" in got and "a sharper bound" in got
     assert f"{rounds[1]['bound']['proposition_3']:.3f}" in got and "judge: source" in got
 
 

@@ -30,7 +30,11 @@ def held(folder: Path):
 def test_a_finished_run_is_shown_whole(folder):
     text = "\n".join(lines(folder))
     assert "run: meada, seed 0, finished; step 20 of 20" in text
-    assert "round 2: pool 240; CE" in text and "noisy:" in text and "at step 20: loss" in text
+    assert (
+        "round 2: training set of 240 images; cross-entropy from" in text
+        and "noisy:" in text
+        and "at step 20: loss" in text
+    )
 
 
 def test_an_unfinished_run_is_running_or_stopped(folder):

@@ -5,6 +5,9 @@ from typing import Annotated
 
 import typer
 
+EXTRAS = ("matplotlib", "sklearn", "mlxtend", "onnx", "ray", "pytorch_lightning", "transformers", "kornia",
+          "tensorboard", "wandb", "mlflow")  # fmt: skip
+
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Report machine, torch, threads, precision and data, and say what to set.
@@ -39,7 +42,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
         "bf16": fault or "works",
         "data": str(root) if root.is_dir() else f"{root} (absent)",
         "free_gb": round(disk_usage(".").free / 1e9, 1),
-        "extras": [n for n in ("sklearn", "mlxtend", "tensorboard", "ray") if find_spec(n)],
+        "extras": [n for n in EXTRAS if find_spec(n)],
         "advice": advice,
     }
     if as_json:

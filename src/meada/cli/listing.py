@@ -10,25 +10,19 @@ import typer
 def listing(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List methods, networks, data sets and recipes.
+    """List methods, networks, data sets, spaces and recipes.
 
     Example: meada list --json
     """
-    from meada.datasets import DATASETS
-    from meada.methods import METHODS
-    from meada.networks import NETWORKS
-    from meada.runs.recipe import recipe_names, recipe_patterns
+    from meada.cli.quick import names
+    from meada.runs.shipped import recipe_names, recipe_patterns
 
-    known = {
-        "methods": list(METHODS),
-        "networks": list(NETWORKS),
-        "datasets": list(DATASETS),
-        "recipes": recipe_names(),
-    }
+    known = {kind: names(kind) for kind in ("methods", "networks", "datasets", "spaces")}
+    known["recipes"] = recipe_names()
     if as_json:
         typer.echo(json.dumps(known))
         return
-    for kind in ("methods", "networks", "datasets"):
+    for kind in ("methods", "networks", "datasets", "spaces"):
         typer.echo(f"{kind}\n{_indented(', '.join(known[kind]))}")
     typer.echo(f"recipes ({len(known['recipes'])}; braces as in a shell)")
     for pattern in recipe_patterns():

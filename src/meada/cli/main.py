@@ -23,6 +23,7 @@ from meada.cli import (
     train,
     watch,
 )
+from meada.cli.quick import answer_typos, missing
 from meada.errors import MeadaError
 from meada.machine.allocator import keep_freed_memory
 
@@ -51,6 +52,7 @@ app.command()(corrupt.corrupt)
 app.command()(inspect.inspect)
 app.command(context_settings=bench.SETTINGS)(bench.bench)
 app.command()(doctor.doctor)
+answer_typos(app)
 
 
 @app.callback(invoke_without_command=True)
@@ -78,6 +80,8 @@ def run_app(chosen: typer.Typer) -> None:
         _stop(f"{where}{error.strerror or error}", 2)
     except KeyboardInterrupt:
         _stop("interrupted", 130)
+    except ModuleNotFoundError as error:
+        _stop(missing(error), 2)
 
 
 def _stop(sentence: str, code: int) -> None:

@@ -18,6 +18,7 @@ def train(
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps; auto by default.")] = None,
     precision: Annotated[str | None, typer.Option(help="fp32 (default) or bf16.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    track: Annotated[str, typer.Option(help="Send its numbers to tensorboard, wandb or mlflow.")] = "",
     trust: Trust = None,
 ) -> None:
     """Train what a recipe says.
@@ -28,6 +29,7 @@ def train(
     """
     from meada.cli.progress import progress
     from meada.errors import MeadaError
+    from meada.integrations.following import followed
     from meada.machine.distributed import foretold
     from meada.reports.page.terminal import print_record
     from meada.runs.recipe import load_recipe
@@ -39,7 +41,9 @@ def train(
     quiet = quiet or not world.first  # of several processes the first one speaks
     try:
         with progress(resolved.name, quiet=quiet) as tell:
-            record = run(resolved, out, resume=resume, tell=tell)
+            with followed(out, tell, track if world.first else "", resolved.model_dump()) as (told, ended):
+                record = run(resolved, out, resume=resume, tell=told)
+                ended(record)
     except KeyboardInterrupt:
         again = f"meada train {recipe} --out {out} --resume (and the same --seed and --set)"
         typer.echo(f"meada: stopped; the last checkpoint is kept. Go on with: {again}", err=True)

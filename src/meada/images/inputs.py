@@ -100,6 +100,11 @@ def check_network(net: Any, *, training: bool = False) -> None:
         raise MeadaError(f"net must be a torch.nn.Module, got {getattr(net, '__name__', type(net).__name__)}{hint}")
     if any(is_lazy(p) for p in net.parameters()):
         raise MeadaError("net must have all its weights, got lazy ones: call net(images[:1]) once before")
+    if training and isinstance(net, torch.jit.ScriptModule):
+        raise MeadaError(
+            f"net must be an ordinary nn.Module to be trained, got TorchScript ({type(net).__name__}), whose layers "
+            "take no hooks: give the Python module that it was made from"
+        )
     if training and not any(p.requires_grad for p in net.parameters()):
         raise MeadaError("net must have weights to train, got none with requires_grad=True")
 

@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 from meada.algorithm.callbacks import Callback, numbers
+from meada.integrations.tracking import tracker
+from meada.machine.progress import Tell
 
-Tell = Callable[[str, int, int], None]
+Following = tuple[Tell, Callable[[dict[str, Any]], None]]
 
 
 class _Log:
@@ -29,10 +31,13 @@ class _Log:
         yield from (json.loads(line) for line in whole.splitlines() if line.strip())
 
 
+def followed(folder: Path, tell: Tell, track: str, about: dict[str, Any]) -> AbstractContextManager[Following]:
+    """:func:`following` by the tracker of that name; nobody follows without one."""
+    return following(folder, tell, [tracker(track, folder)] if track else [], about)
+
+
 @contextmanager
-def following(
-    folder: Path, tell: Tell, callbacks: Sequence[Callback], about: dict[str, Any]
-) -> Iterator[tuple[Tell, Callable[[dict[str, Any]], None]]]:
+def following(folder: Path, tell: Tell, callbacks: Sequence[Callback], about: dict[str, Any]) -> Iterator[Following]:
     """``tell`` that also passes new lines of ``folder/log.jsonl`` on, and a function to hand the record to."""
     log = _Log(folder / "log.jsonl")
     ended: list[dict[str, Any]] = []
@@ -45,7 +50,8 @@ def following(
 
     def told(phase: str, done: int, total: int) -> None:
         tell(phase, done, total)
-        passed_on()
+        if callbacks:
+            passed_on()
 
     for one in callbacks:
         one.on_start(about)

@@ -132,7 +132,7 @@ def _cells(line: Mapping[str, Any], verdict: Mapping[str, Any] | None) -> list[s
 
 
 def _pair(values: Sequence[float] | None) -> str:
-    return "" if values is None else f"{values[0]:.3f} > {values[1]:.3f}"
+    return "" if values is None else f"from {values[0]:.3f} to {values[1]:.3f}"
 
 
 def _number(value: float | None) -> str:

@@ -27,10 +27,11 @@ from meada.runs.parts import (
     without_none,
 )
 from meada.runs.parts import make as make
-from meada.runs.recipe_families import braces, family, merge, patterns
+from meada.runs.recipe_families import family, merge
+from meada.runs.shipped import SHIPPED as SHIPPED
+from meada.runs.shipped import recipe_names as recipe_names
 from meada.settings import BadSetting, Settings
 
-SHIPPED = Path(__file__).parent / "recipes"
 SIZES = ("train", "validation", "test")  # keys of a data set that count images
 
 
@@ -79,24 +80,6 @@ SECTIONS: dict[str, type[Settings]] = {
     "pool": PoolSettings,
     "evaluation": EvaluationSettings,
 }
-
-
-def recipe_names() -> list[str]:
-    return sorted([*_files(), *family(SHIPPED)])
-
-
-def recipe_patterns() -> list[str]:
-    """The same in a few lines: ``digits/{ada,erm}`` stands for two."""
-    groups: dict[str, list[str]] = {}
-    for name in _files():
-        folder, _, last = name.rpartition("/")
-        groups.setdefault(folder, []).append(last)
-    return [*(f"{folder}/{braces(names)}" for folder, names in groups.items()), *patterns(SHIPPED)]
-
-
-def _files() -> list[str]:
-    paths = sorted(SHIPPED.rglob("*.toml"))
-    return [str(p.relative_to(SHIPPED).with_suffix("")) for p in paths if p.name[0] != "_"]
 
 
 def load_recipe(name: str, changes: list[str] | None = None, *, trust: Iterable[str] = (), **values: Any) -> Recipe:

@@ -1,0 +1,64 @@
+"""Wrapped, compiled and foreign networks: each works like the plain one, or is refused with the reason."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+import meada
+from meada.errors import MeadaError
+
+X, Y = torch.rand(6, 3, 8, 8), torch.arange(6) % 5
+PLAN = meada.Plan(rounds=1, min_steps=1, total_steps=2, batch_size=3)
+
+
+def plain():
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten()]
+    return nn.Sequential(*layers, nn.Linear(16, 5)).float()
+
+
+class Wrapping(nn.Module):
+    def __init__(self, wrap):
+        super().__init__()
+        self.net, self.wrap = plain(), wrap
+
+    def forward(self, x):
+        return self.wrap(self.net(x))
+
+
+KINDS = {
+    "DataParallel": lambda: nn.DataParallel(plain()),
+    "compiled": lambda: torch.compile(plain(), backend="eager"),
+    "channels last": lambda: plain().to(memory_format=torch.channels_last),
+    "ModelOutput": lambda: Wrapping(lambda z: SimpleNamespace(logits=z)),
+    "dict": lambda: Wrapping(lambda z: {"logits": z, "loss": None}),
+    "tuple": lambda: Wrapping(lambda z: (z, None)),
+}
+
+
+def done(net):
+    return (
+        meada.evaluate(net, {"a": (X, Y)})["a"]["nll"],
+        meada.perturb(net, X, Y, beta=1.0, gamma=0.1, step_size=0.1, steps=2),
+        meada.hard_views(net, X, Y, seed=0),
+        meada.fit(net, (X, Y), plan=PLAN, steps=2)["losses"],
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_works_like_the_plain_network(kind, single):
+    torch.testing.assert_close(done(KINDS[kind]()), done(plain()), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("make", [torch.jit.script, lambda net: torch.jit.trace(net.eval(), X.float())])
+def test_torchscript_is_scored_and_not_trained(make, single):
+    net = make(plain())
+    assert meada.evaluate(net, {"a": (X, Y)}) == meada.evaluate(plain(), {"a": (X, Y)})
+    for refused in (
+        lambda: meada.fit(net, (X, Y), plan=PLAN),
+        lambda: meada.perturb(net, X, Y, beta=1.0, gamma=0.1, step_size=0.1, steps=2),
+    ):
+        with pytest.raises(MeadaError, match="TorchScript"):
+            refused()
