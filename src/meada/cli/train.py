@@ -40,10 +40,12 @@ def train(
     resolved, world = load_recipe(recipe, set_, trust=trust or (), **values), foretold()
     quiet = quiet or not world.first  # of several processes the first one speaks
     try:
-        with progress(resolved.name, quiet=quiet) as tell:
-            with followed(out, tell, track if world.first else "", resolved.model_dump()) as (told, ended):
-                record = run(resolved, out, resume=resume, tell=told)
-                ended(record)
+        with (
+            progress(resolved.name, quiet=quiet) as tell,
+            followed(out, tell, track if world.first else "", resolved.model_dump()) as (told, ended),
+        ):
+            record = run(resolved, out, resume=resume, tell=told)
+            ended(record)
     except KeyboardInterrupt:
         again = f"meada train {recipe} --out {out} --resume (and the same --seed and --set)"
         typer.echo(f"meada: stopped; the last checkpoint is kept. Go on with: {again}", err=True)

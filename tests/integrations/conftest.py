@@ -1,0 +1,6 @@
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _in_single_precision(single):
+    """Other libraries' loops run in float32."""
