@@ -56,7 +56,7 @@ def names(table: str) -> list[str]:
     for node in ast.parse((ROOT / file).read_text(encoding="utf-8")).body:
         target = node.target if isinstance(node, ast.AnnAssign) else getattr(node, "targets", [None])[0]
         if isinstance(target, ast.Name) and target.id == name:
-            value = node.value  # type: ignore[attr-defined]
+            value: Any = node.value  # type: ignore[attr-defined]
             return [ast.literal_eval(key) for key in (value.keys if isinstance(value, ast.Dict) else value.elts)]
     raise AssertionError(f"{file} has no table {name}")
 
