@@ -44,7 +44,6 @@ def test_names_read_from_source_are_those_of_the_table(table):
         ("evaluate . --rule lst", 2, "did you mean 'last'?"),
         ("report nowhere", 2, "nowhere holds no run to report"),
         ("watch nowhere", 2, "nowhere holds no run to watch"),
-        ("robustify --data . --out x --method augmx", 2, "did you mean 'augmix'?"),
         ("robustify --data . --out x --network resnt18", 2, "did you mean 'resnet18'?"),
     ],
 )

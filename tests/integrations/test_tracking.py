@@ -38,8 +38,8 @@ def test_weights_and_biases_offline(tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_SILENT", "true")
     callback = WeightsAndBiases(mode="offline", dir=str(tmp_path), project="test")
     record = trained(callback)
-    assert list(tmp_path.rglob("*.wandb"))
-    assert callback.run.summary["loss"] == pytest.approx(record["losses"][-1])
+    (kept,) = {path.resolve() for path in tmp_path.rglob("*.wandb")}
+    assert all(json.dumps(loss).encode() in kept.read_bytes() for loss in record["losses"])
     assert callback.run.config["method"] == "meada"
 
 

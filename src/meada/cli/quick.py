@@ -57,7 +57,8 @@ def names(table: str) -> list[str]:
         target = node.target if isinstance(node, ast.AnnAssign) else getattr(node, "targets", [None])[0]
         if isinstance(target, ast.Name) and target.id == name:
             value: Any = node.value  # type: ignore[attr-defined]
-            return [ast.literal_eval(key) for key in (value.keys if isinstance(value, ast.Dict) else value.elts)]
+            keys: list[Any] = value.keys if isinstance(value, ast.Dict) else value.elts
+            return [ast.literal_eval(key) for key in keys]
     raise AssertionError(f"{file} has no table {name}")
 
 
@@ -82,7 +83,7 @@ def check(verb: str, given: Mapping[str, Any]) -> None:
     for key, table in (("rule", "rules"), ("method", "methods"), ("network", "networks")):
         _check_name(key, given.get(key), names(table))
     _check_recipe(given.get("recipe"))
-    for key in ("run", "model", "runs", "folder"):
+    for key in ("run", "model", "runs", "folder") if verb != "robustify" else ():
         for path in _paths(given.get(key)):
             if not path.exists():
                 raise MeadaError(f"{path} holds no run to {verb}: it is not there")
