@@ -20,14 +20,16 @@ TITLE = "Classifying digits of a style not seen in training"
 INTRO = """Three networks of the same shape were trained on {train:,} handwritten digits (MNIST) for the same number of
 steps, then tested on five styles of digits that none of them had seen."""
 SHOWN = "The training digits (top row) and the five styles not seen in training"
+HARD = "Training digits (top row) and views of them that tilted augmentation chose for being hard"
 FOOTNOTE = """One seed: differences of a point or two are within chance. Checkpoint: the last training step; no test
 image had a part in any choice. Command: meada quickstart --seed {seed}"""
 
 
-def show(folders: Mapping[str, Path], out: Path, shown: Mapping[str, Tensor]) -> None:
+def show(folders: Mapping[str, Path], out: Path, shown: Mapping[str, Tensor], views: Mapping[str, Tensor]) -> None:
     """Print the table, draw the pictures, write the page, and say where it is.
 
-    ``shown``: some images of every domain, the training domain first, the same classes of each.
+    ``shown``: some images of every domain, the training domain first, the same classes of each; ``views``: training
+    images and hard views of them.
     """
     runs = find_runs(list(folders.values()))
     (found,) = experiments(runs)
@@ -35,14 +37,15 @@ def show(folders: Mapping[str, Path], out: Path, shown: Mapping[str, Tensor]) ->
     foot = " ".join(FOOTNOTE.format(seed=meada.seed).split())
     intro = " ".join(INTRO.format(train=int(meada.recipe["data"]["train"])).split())
     domains = examples(SHOWN, shown, name="domains")
+    hard = examples(HARD, views, name="views")
     made = stacked("What each round of ME-ADA made", rounds("", meada.gallery(), meada.classes), name="adversarial")
     table = overview(found, list(found.groups), "last", "Accuracy (%) on digit styles not seen in training")
     about = [Text(f"{g.label}: {d.about}") for g in found.groups if (d := described(g.method)) and d.about]
     console = Console()
     print_blocks([table, *about], console)
-    figures = Page("", (Section("", (domains, comparison(found, "last", name="accuracy"), made)),))
+    figures = Page("", (Section("", (domains, comparison(found, "last", name="accuracy"), made, hard)),))
     files = draw(figures, out).values()
-    page = build(runs, title=TITLE, before=[Section("What this is", (Text(intro), domains, Text(foot)))])
+    page = build(runs, title=TITLE, before=[Section("What this is", (Text(intro), domains, hard, Text(foot)))])
     write(page, out=out / "report.html")
     console.print(foot)
     console.print("Pictures: " + ", ".join(map(str, files)), soft_wrap=True)
