@@ -18,6 +18,7 @@ from meada.errors import MeadaError, NonFiniteError
 from meada.images.inputs import check_classes, images_and_labels
 from meada.networks.embedding import embedding_passes, logits_of, unwrap
 from meada.networks.freezing import frozen
+from meada.networks.layout import channels_last
 from meada.networks.posterior import Passes, Posterior, PosteriorOutputs, posterior_passes
 from meada.objective import Objective
 from meada.spaces import Space, Theta, find_space, view_random
@@ -178,7 +179,7 @@ def hard_views(
 def scoring(net: nn.Module, x0: Images, y: Labels, objective: Objective) -> Iterator[Callable[[Images], Any]]:
     """Scores of views of ``x0`` as numpy numbers, with the network frozen in eval mode."""
     net = unwrap(net)
-    with frozen(net), ExitStack() as stack:
+    with frozen(net), channels_last(net), ExitStack() as stack:
         if objective.gamma:
             forward = stack.enter_context(embedding_passes(net))
             z0 = forward(x0)[1]

@@ -54,6 +54,19 @@ def test_in_training_mode_too(single: None) -> None:
     assert int(ours.bn2.num_batches_tracked) == int(theirs._bn1.num_batches_tracked)
 
 
+def test_onnx_gives_the_same_logits(single: None, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    from meada.deploy.model import Model
+    from meada.deploy.onnx import export_onnx
+    from meada.runs.recipe import load_recipe
+
+    recipe = load_recipe("pacs-photo/erm")
+    assert recipe.network["name"] == "efficientnet_lite0"
+    net, classes = efficientnet_lite0(7, pretrained=True).eval(), tuple("abcdefg")
+    checked = export_onnx(Model(net, classes, 96, recipe, {}, tmp_path / "m.safetensors", None), tmp_path / "m.onnx")
+    assert checked.difference < 1e-4 and (tmp_path / "m.onnx").is_file()
+
+
 def test_rectangles_are_padded_side_by_side() -> None:
     net = efficientnet_lite0(num_classes=3).eval()
     assert net(torch.rand(1, 3, 65, 96)).shape == (1, 3)

@@ -15,6 +15,7 @@ from meada.errors import MeadaError, nearest
 from meada.networks.bayesian.weight_sample import Stochastic, WeightSample, using_weights
 from meada.networks.embedding import embedding_passes
 from meada.networks.freezing import frozen
+from meada.networks.layout import channels_last
 from meada.streams import key
 from meada.types import Images
 
@@ -76,7 +77,7 @@ def posterior_passes(
     """
     if count < 1:
         raise MeadaError(f"the number of posterior samples must be at least 1, got {count}")
-    with frozen(net, stochastic), embedding_passes(net, embedding) as forward:
+    with frozen(net, stochastic), channels_last(net), embedding_passes(net, embedding) as forward:
         if not stochastic and not any(isinstance(module, Stochastic) for module in net.modules()):
             yield lambda x, number: _stack([forward(x)])
             return
