@@ -1,5 +1,6 @@
 """Load published weights into a network by name and shape, and report what was not loaded."""
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from meada.errors import MeadaError
+from meada.networks.pretrained.variants import variant_warning
 
 # A count that old torchvision files lack and that nothing reads while batch norm has a momentum.
 OPTIONAL = "num_batches_tracked"
@@ -53,6 +55,8 @@ def load_weights(net: nn.Module, path: str | Path, *, partial: bool = False) -> 
     if useless or ((left or unused) and not partial):
         raise MeadaError(f"{path} {_differences(state, shapes)}{'' if useless else ADVICE}")
     _check_values(path, fits, wanted)
+    if said := variant_warning(net, path):
+        warnings.warn(said, stacklevel=2)
     net.load_state_dict(fits, strict=False)
     return LoadReport(tuple(n for n in shapes if n in fits), tuple(left), tuple(unused))
 
