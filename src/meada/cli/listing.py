@@ -17,13 +17,13 @@ def listing(
     from meada.cli.quick import names
     from meada.runs.shipped import recipe_names, recipe_patterns
 
-    known = {kind: names(kind) for kind in ("methods", "networks", "datasets", "spaces")}
+    known = {kind: names(kind) for kind in ("methods", "networks", "datasets")}
     known["recipes"] = recipe_names()
     if as_json:
         typer.echo(json.dumps(known))
         return
     for kind in ("methods", "networks", "datasets", "spaces"):
-        typer.echo(f"{kind}\n{_indented(', '.join(known[kind]))}")
+        typer.echo(f"{kind}\n{_indented(', '.join(names(kind)))}")
     typer.echo(f"recipes ({len(known['recipes'])}; braces as in a shell)")
     for pattern in recipe_patterns():
         typer.echo(_indented(pattern.replace(",", ", ")).replace(", ", ","))
