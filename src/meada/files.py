@@ -1,12 +1,25 @@
-"""Files written whole or not at all."""
+"""Files written whole or not at all, and checked when they are read again.
 
+A folder with a ``checksums.json`` (a run's folder has one) keeps the SHA-256 of every file that is written to it, or
+to a folder directly in it, through this module. :func:`read_bytes` refuses a file that does not match.
+"""
+
+import fcntl
 import json
 import os
+import re
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
+
+from meada.errors import MeadaError
+
+SUMS = "checksums.json"
+DRAFT = re.compile(r"\..+\.[a-z0-9_]{8}")  # how ``mkstemp`` names what ``write_bytes`` is writing
 
 
 @contextmanager
@@ -18,8 +31,70 @@ def naming(path: Path) -> Iterator[None]:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Put ``content`` at ``path`` in one stroke: whoever looks sees the old file or the new one."""
+def write_bytes(path: Path, content: bytes, *, checked: bool = True) -> None:
+    """Put ``content`` at ``path`` in one stroke: whoever looks sees the old file or the new one.
+
+    ``checked=False`` keeps no checksum: for files that carry their own, or from which nothing is read back.
+    """
+    home = sums_folder(path) if checked else None
+    if home:  # the new checksum next to the old one, then the file, then the new one alone:
+        _note(home, path, content, alone=False)  # a process that is killed in between leaves a file that matches
+    _replace(path, content)
+    if home:
+        _note(home, path, content, alone=True)
+
+
+def write_text(path: Path, content: str, *, checked: bool = True) -> None:
+    write_bytes(path, content.encode(), checked=checked)
+
+
+def write_json(path: Path, content: Any, *, checked: bool = True) -> None:
+    """JSON with two-space indents; a NaN is an error, since other readers refuse it."""
+    write_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n", checked=checked)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The file's content; refused if it is not what was written."""
+    content = path.read_bytes()
+    home = sums_folder(path)
+    known = _sums(home).get(_name(home, path)) if home else None
+    if known and sha256(content).hexdigest() not in known:
+        raise MeadaError(
+            f"{path} is damaged or was changed by hand: it must match its checksum in {SUMS} "
+            f"({known[0][:12]}...), got {sha256(content).hexdigest()[:12]}..."
+        )
+    return content
+
+
+def read_text(path: Path) -> str:
+    try:
+        return read_bytes(path).decode()
+    except UnicodeDecodeError as error:
+        raise MeadaError(f"{path} must be text in UTF-8, got {error}") from None
+
+
+def keep_sums(folder: Path) -> bool:
+    """From now on keep checksums of what is written to ``folder``; whether they were kept before."""
+    if (folder / SUMS).exists():
+        return True
+    _write_sums(folder, {})
+    return False
+
+
+def sums_folder(path: Path) -> Path | None:
+    """The folder whose checksums cover ``path``."""
+    return next((home for home in (path.parent, path.parent.parent) if (home / SUMS).is_file()), None)
+
+
+def remove_drafts(folder: Path) -> None:
+    """What killed processes were writing to ``folder`` and the folders in it; nobody may be writing there now."""
+    for home in (folder, *(p for p in folder.iterdir() if p.is_dir())) if folder.is_dir() else ():
+        for path in home.iterdir():
+            if path.is_file() and (DRAFT.fullmatch(path.name) or path.suffix == ".draft"):
+                path.unlink(missing_ok=True)
+
+
+def _replace(path: Path, content: bytes) -> None:
     with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -35,13 +110,47 @@ def write_bytes(path: Path, content: bytes) -> None:
         raise
 
 
-def write_text(path: Path, content: str) -> None:
-    write_bytes(path, content.encode())
+def _note(home: Path, path: Path, content: bytes, *, alone: bool) -> None:
+    with _alone(home):
+        sums, name, digest = _sums(home), _name(home, path), sha256(content).hexdigest()
+        before = [] if alone else [old for old in sums.get(name, []) if old != digest]
+        _write_sums(home, {**sums, name: [digest, *before]})
 
 
-def write_json(path: Path, content: Any) -> None:
-    """JSON with two-space indents; a NaN is an error, since other readers refuse it."""
-    write_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
+def _sums(home: Path) -> dict[str, list[str]]:
+    try:
+        held = json.loads((home / SUMS).read_bytes())
+        files: dict[str, list[str]] = held["files"]
+        if held["crc32"] == _crc(files):
+            return files
+        what = "its own checksum does not match"
+    except (ValueError, KeyError, TypeError) as error:
+        what = f"{type(error).__name__}: {error}"
+    raise MeadaError(f"{home / SUMS} is damaged ({what}); delete it to use the folder without checks")
+
+
+def _write_sums(home: Path, files: dict[str, list[str]]) -> None:
+    text = json.dumps({"files": dict(sorted(files.items())), "crc32": _crc(files)}, indent=1)
+    _replace(home / SUMS, text.encode())
+
+
+def _crc(content: Any) -> str:
+    return f"{zlib.crc32(json.dumps(content, sort_keys=True).encode()):08x}"
+
+
+def _name(home: Path, path: Path) -> str:
+    return path.relative_to(home).as_posix()
+
+
+@contextmanager
+def _alone(home: Path) -> Iterator[None]:
+    """One process at a time reads and replaces the checksums."""
+    handle = os.open(home, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _umask() -> int:

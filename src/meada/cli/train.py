@@ -14,6 +14,13 @@ def train(
     seed: Annotated[int | None, typer.Option(help="Seed; the recipe's own by default.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="Change a key: --set plan.rounds=2.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Carry on a run that stopped.")] = False,
+    accept_different_bits: Annotated[
+        bool,
+        typer.Option(
+            "--accept-different-bits",
+            help="Resume with another torch or number of threads than the run was begun with.",
+        ),
+    ] = False,
     scale: Annotated[float | None, typer.Option(help="A part of its data, epochs and rounds, such as 0.1.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps; auto by default.")] = None,
     precision: Annotated[str | None, typer.Option(help="fp32 (default) or bf16.")] = None,
@@ -44,7 +51,7 @@ def train(
             progress(resolved.name, quiet=quiet) as tell,
             followed(out, tell, track if world.first else "", resolved.model_dump()) as (told, ended),
         ):
-            record = run(resolved, out, resume=resume, tell=told)
+            record = run(resolved, out, resume=resume, accept_different_bits=accept_different_bits, tell=told)
             ended(record)
     except KeyboardInterrupt:
         again = f"meada train {recipe} --out {out} --resume (and the same --seed and --set)"

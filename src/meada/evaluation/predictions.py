@@ -10,7 +10,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from meada.errors import MeadaError
-from meada.files import write_bytes
+from meada.files import read_bytes, write_bytes
 from meada.types import Labels, Logits
 
 PARTS = ("label", "guess", "confidence")
@@ -52,6 +52,7 @@ def load_predictions(path: Path) -> tuple[dict[str, Predictions], tuple[str, ...
     """By rule; and the names of the classes."""
     told: dict[str, Predictions] = {}
     try:
+        read_bytes(path)  # for its checksum
         with safe_open(path, "pt") as file:
             classes = (file.metadata() or {}).get("classes", "")
             for key in sorted(file.keys()):
@@ -59,6 +60,8 @@ def load_predictions(path: Path) -> tuple[dict[str, Predictions], tuple[str, ...
                 domain, _, part = rest.rpartition("/")
                 domains = told.setdefault(rule, Predictions()).domains
                 domains.setdefault(domain, {})[part] = file.get_tensor(key)
+    except MeadaError:
+        raise
     except Exception as error:  # safetensors raises its own kinds, which it does not export
         raise MeadaError(f"{path} is damaged or holds no predictions: {error}") from None
     for rule, one in told.items():

@@ -2,11 +2,14 @@
 
 import os
 import platform
+import warnings
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from meada import __version__
+from meada.errors import MeadaError
 
 
 def environment() -> dict[str, Any]:
@@ -20,6 +23,42 @@ def environment() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
     }
+
+
+def arithmetic(device: torch.device) -> dict[str, Any]:
+    """What the last bits of a sum depend on."""
+    return {
+        "torch": str(torch.__version__),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "device": device.type,
+        "threads": torch.get_num_threads(),
+    }
+
+
+def compute_alike(before: dict[str, Any] | None, device: torch.device, checkpoint: Path, *, accept: bool) -> None:
+    """Go on with the threads of the process that wrote ``checkpoint``; refuse where the bits would be others.
+
+    ``before`` is that process's :func:`arithmetic`; None where an earlier version left it out.
+    """
+    now = arithmetic(device)
+    changed = {k: (before[k], now[k]) for k in now if before and before.get(k, now[k]) != now[k]}
+    if not changed:
+        return
+    told = ", ".join(f"{k} {old} (now {new})" for k, (old, new) in changed.items())
+    if accept:
+        warnings.warn(f"{checkpoint} was written with {told}: weights will differ in their last bits", stacklevel=2)
+    elif changed.keys() == {"threads"}:
+        torch.set_num_threads(int(changed["threads"][0]))
+        warnings.warn(
+            f"{checkpoint} was written with {told}: its number of threads is kept, and with it the run's bits; "
+            "--accept-different-bits uses the other one",
+            stacklevel=2,
+        )
+    else:
+        raise MeadaError(
+            f"{checkpoint} was written with {told}: the weights would differ in their last bits from those of a run "
+            "without a break; --accept-different-bits goes on all the same"
+        )
 
 
 def _processor() -> str:

@@ -16,6 +16,7 @@ from meada.errors import MeadaError
 from meada.files import write_bytes
 from meada.images.inputs import as_images, as_labels
 from meada.machine.distributed import World
+from meada.pool.piece_sums import check_block, load_array
 from meada.pool.storage import BlockFile, DiskImages, exchange, read_block
 from meada.types import Batch, Images, Labels
 
@@ -137,10 +138,9 @@ class Pool:
             parents = path.with_suffix(".parents.npy")
             if not (path.exists() and parents.exists()):
                 raise MeadaError(f"{path}: the pool's block is missing; train anew")
-            self._born(
-                read_block(path, on_disk=self._spills(path.stat().st_size)),
-                torch.from_numpy(np.load(parents, allow_pickle=False)),
-            )
+            images = read_block(path, on_disk=self._spills(path.stat().st_size))
+            check_block(path, len(images), images.nbytes)
+            self._born(images, torch.from_numpy(load_array(parents)))
 
     def _born(self, images: Tensor | DiskImages, parents: Labels) -> None:
         block = Block(images, self.labels[parents], self.domains[parents], self.sources[parents], parents)

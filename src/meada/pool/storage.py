@@ -2,6 +2,8 @@
 
 import json
 import os
+import warnings
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,9 +17,9 @@ from torch import Tensor
 from meada.errors import MeadaError
 from meada.files import naming, write_json
 from meada.machine.distributed import World
+from meada.pool.piece_sums import PieceSums, Span
 from meada.types import Labels
 
-Span = tuple[int, int]  # samples from the first up to and without the second
 TOUCHED = 64 << 10  # bytes that the kernel maps around a page that is asked for
 HELD = 512 << 20  # bytes of a file on disk that may be in the process at once
 NUMPY = {torch.uint8: np.uint8, torch.float32: np.float32, torch.float64: np.float64}
@@ -39,7 +41,9 @@ class DiskImages:
     @classmethod
     def open(cls, path: Path) -> "DiskImages":
         array = _mapped(path)
-        dtype = next(t for t, n in NUMPY.items() if array.dtype == n)
+        dtype = next((t for t, n in NUMPY.items() if array.dtype == n), None)
+        if dtype is None or not array.ndim:
+            raise MeadaError(f"{path} is damaged: images must be uint8 or floats, got {array.dtype}")
         return cls(path, tuple(array.shape), dtype)
 
     def __len__(self) -> int:
@@ -94,15 +98,17 @@ class BlockFile:
         self.path, self.note = path, _note(path, world.rank)
         self._about: dict[str, Any] = {"shape": list(shape), "dtype": str(dtype), "origin": origin}
         self._row = torch.Size(shape[1:]).numel() * dtype.itemsize
+        self._sums = PieceSums(path, world.rank)
         world.barrier()  # nobody is still reading notes that the next lines replace
         spans = self._left_behind() if world.leads else []
         if world.leads:
+            spans = self._whole(spans, shape[0])
             for note in _notes(path):
                 note.unlink()
             if spans:
                 self._say(spans)
             else:
-                _reserve(path, shape, dtype)
+                self._sums.begin(_reserve(path, shape, dtype))
         world.barrier()
         self.there = torch.zeros(shape[0], dtype=torch.uint8)  # 1: written, here or before
         for start, stop in spans if world.leads else self._left_behind():
@@ -127,6 +133,7 @@ class BlockFile:
             file.write(content)
             file.flush()
             os.fdatasync(file.fileno())
+        self._sums.add(at, at + count, content)
         self.there[at : at + count] = 1
         self._spans = _merged([*self._spans, (at, at + count)])
         self._say(self._spans)
@@ -142,13 +149,24 @@ class BlockFile:
 
     def _say(self, spans: list[Span]) -> None:
         written = sum(stop - start for start, stop in spans)
-        write_json(self.note, {**self._about, "written": written, "spans": spans})
+        told = {**self._about, "written": written, "spans": spans}
+        write_json(self.note, {**told, "crc32": _crc(told)}, checked=False)
+
+    def _whole(self, spans: list[Span], n: int) -> list[Span]:
+        """Those of the samples left behind that are what was written; the others are made again."""
+        if spans and not self._sums.known:
+            self._sums.adopt(spans, self._row, n)
+        damaged = self._sums.damaged(self._row, n) if spans else []
+        whole = _without(spans, damaged)
+        if whole != spans:
+            warnings.warn(f"{self.path} is damaged: the samples that do not match are made again", stacklevel=3)
+        return whole
 
     def _left_behind(self) -> list[Span]:
         spans: list[Span] = []
         for path in _notes(self.path) if self.path.exists() else []:
-            note = json.loads(path.read_text())
-            written = int(note.pop("written"))
+            note = _read_note(path)
+            written = int(note.pop("written", 0))
             told = note.pop("spans", [(0, written)])
             spans += [(start, stop) for start, stop in told] if note == self._about else []
         return _merged(spans)
@@ -161,6 +179,33 @@ def _note(path: Path, rank: int) -> Path:
 def _notes(path: Path) -> list[Path]:
     first = _note(path, 0)
     return [*([first] if first.exists() else []), *path.parent.glob(f"{path.stem}.process-*.json")]
+
+
+def _read_note(path: Path) -> dict[str, Any]:
+    """A note that is damaged is left out: what it told of is made again."""
+    try:
+        note = json.loads(path.read_text(encoding="utf-8"))
+        told = note.pop("crc32", None)
+        if told not in (None, _crc({**note, "spans": [tuple(span) for span in note.get("spans", [])]})):
+            raise ValueError("its checksum does not match")
+        return dict(note)
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        warnings.warn(f"{path} is damaged ({error}): the samples that it tells of are made again", stacklevel=2)
+        return {}
+
+
+def _without(spans: list[Span], damaged: list[Span]) -> list[Span]:
+    """
+    >>> _without([(0, 10)], [(2, 4)])
+    [(0, 2), (4, 10)]
+    """
+    for low, high in damaged:
+        spans = [piece for a, b in spans for piece in ((a, min(b, low)), (max(a, high), b))]
+    return _merged([span for span in spans if span[0] < span[1]])
+
+
+def _crc(content: Any) -> str:
+    return f"{zlib.crc32(json.dumps(content).encode()):08x}"
 
 
 def _merged(spans: list[Span]) -> list[Span]:
@@ -211,8 +256,8 @@ def _mapped(path: Path) -> NDArray[Any]:
         raise MeadaError(f"{path}: a block of the pool cannot be read ({error})") from error
 
 
-def _reserve(path: Path, shape: tuple[int, ...], dtype: torch.dtype) -> None:
-    """A file of full size whose bytes are claimed now, so that a full disk is found at once."""
+def _reserve(path: Path, shape: tuple[int, ...], dtype: torch.dtype) -> bytes:
+    """A file of full size whose bytes are claimed now, so that a full disk is found at once; its header."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".draft")
     header = {
@@ -227,6 +272,8 @@ def _reserve(path: Path, shape: tuple[int, ...], dtype: torch.dtype) -> None:
             os.posix_fallocate(file.fileno(), file.tell(), max(size, 1))
             file.truncate(file.tell() + size)
         os.replace(draft, path)
+        with open(path, "rb") as file:
+            return file.read(path.stat().st_size - size)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise

@@ -1,6 +1,5 @@
 """What the maximisation rounds of a run did: a table, pictures of the samples, and spectra."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,6 @@ import numpy as np
 from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
-from safetensors.torch import load_file
 from torch import Tensor
 
 from meada.errors import MeadaError
@@ -32,8 +30,7 @@ def load_rounds(folder: RunFolder) -> list[dict[str, Any]]:
     if folder.finished:
         lines = folder.load_record()["rounds"]
     elif folder.log.exists():
-        text = folder.log.read_text(encoding="utf-8")
-        lines = [json.loads(line) for line in text.splitlines(keepends=True) if line[-1:] == "\n"]
+        lines = list(folder.read_log())
     else:
         raise MeadaError(f"{folder.path} holds no run to inspect: no record.json and no log.jsonl")
     rounds = [line for line in lines if "round" in line and "ce" in line]
@@ -45,7 +42,7 @@ def load_rounds(folder: RunFolder) -> list[dict[str, Any]]:
 def load_gallery(folder: RunFolder) -> dict[str, Tensor]:
     if not folder.gallery.exists():
         raise MeadaError(f"{folder.gallery} is not there: it is written when a round ends")
-    return load_file(folder.gallery)
+    return folder.load_gallery()
 
 
 def print_rounds(

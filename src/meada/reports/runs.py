@@ -2,20 +2,18 @@
 
 import json
 import shlex
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_file
 from torch import Tensor
 
 from meada.errors import MeadaError
 from meada.evaluation.predictions import Predictions, load_predictions
 from meada.runs.identity import essence, held_recipe
-from meada.runs.recipe import Recipe, load_recipe
+from meada.runs.recipe import Recipe, load_recipe, parse_toml
 from meada.runs.run_folder import RunFolder, read_json
 
 
@@ -128,12 +126,7 @@ class Run:
         return told.domains if told else {}
 
     def gallery(self) -> dict[str, Tensor]:
-        if not self.folder.gallery.exists():
-            return {}
-        try:
-            return load_file(self.folder.gallery)
-        except Exception as error:  # safetensors raises its own kinds, which it does not export
-            raise MeadaError(f"{self.folder.gallery} is damaged: {error}") from None
+        return self.folder.load_gallery()
 
     def attack(self) -> dict[str, Any]:
         return read_json(self.folder.attack) if self.folder.attack.exists() else {}
@@ -171,7 +164,7 @@ def _below(path: Path) -> list[Path]:
 
 def read_run(path: Path) -> Run:
     folder = RunFolder(path)
-    recipe, log = _recipe(folder.recipe), _log(folder.log)
+    recipe, log = _recipe(folder.recipe), folder.read_log()
     record = folder.load_record() if folder.finished else _so_far(recipe, log)
     missing = {"recipe", "method", "seed", "results"} - record.keys()
     if missing:
@@ -195,18 +188,8 @@ def _so_far(recipe: dict[str, Any], log: tuple[dict[str, Any], ...]) -> dict[str
 def _recipe(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise MeadaError(f"{path} is not TOML: {error}") from None
-
-
-def _log(path: Path) -> tuple[dict[str, Any], ...]:
-    """Whole lines only: the last one of a running run may be half written."""
-    if not path.exists():
-        return ()
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    try:
-        return tuple(json.loads(line) for line in lines if line.endswith("\n"))
-    except ValueError as error:
-        raise MeadaError(f"{path} is not JSON lines: {error}") from None
+    table = parse_toml(path)
+    for key in ("data", "network", "method", "plan"):
+        if not isinstance(table.get(key, {}), dict):
+            raise MeadaError(f"{path}: '{key}' must be a table, got {table[key]!r:.80}")
+    return table

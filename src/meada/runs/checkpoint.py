@@ -1,18 +1,17 @@
 """Resume state: everything that changes in a run, in one file that holds no code."""
 
-import json
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import save
 from torch import nn
 
 from meada.errors import MeadaError
-from meada.files import write_bytes
+from meada.files import read_bytes, write_bytes
 from meada.minimise import Training
+from meada.runs.weights import read_weights, sealed
 
 FORMAT = "meada-checkpoint/1"
 COUNTERS = ("step", "round", "epoch", "position")
@@ -34,12 +33,12 @@ def save_checkpoint(path: Path, training: Training, extras: dict[str, Any]) -> N
     write_bytes(path, buffer.getvalue())
 
 
-def load_checkpoint(path: Path, training: Training, held: bytes | None = None) -> dict[str, Any]:
+def load_checkpoint(path: Path, training: Training, state: dict[str, Any] | None = None) -> dict[str, Any]:
     """Put ``training`` where the checkpoint left off; gives back its extras.
 
-    ``held`` is what the file has, where another process has read it.
+    ``state`` is what the file holds, where it has been read before.
     """
-    state = _read(path, held)
+    state = read_state(path) if state is None else state
     try:
         training.net.load_state_dict(state["network"])
         training.optimiser.load_state_dict(state["optimiser"])
@@ -49,7 +48,7 @@ def load_checkpoint(path: Path, training: Training, held: bytes | None = None) -
         for name in COUNTERS:
             setattr(training, name, int(state["counters"][name]))
         return dict(state["extras"])
-    except (KeyError, ValueError, RuntimeError, TypeError) as error:
+    except (KeyError, ValueError, RuntimeError, TypeError, AttributeError, IndexError) as error:
         what = str(error).splitlines()[0]
         raise MeadaError(f"{path} does not fit this run's recipe ({what}); train anew") from None
 
@@ -58,38 +57,28 @@ def save_weights(path: Path, net: nn.Module, about: dict[str, str] | None = None
     """Weights as safetensors; ``about`` travels in the file's metadata."""
     # Cloned: tensors that share memory are refused by the format.
     weights = {k: v.detach().cpu().contiguous().clone() for k, v in net.state_dict().items()}
-    write_bytes(path, in_order(save(weights, metadata=about or {})))
+    write_bytes(path, sealed(save(weights, metadata=about or {})), checked=False)
 
 
-def in_order(content: bytes) -> bytes:
-    """The same safetensors with its metadata sorted: safetensors writes them in any order.
-
-    So the same weights are the same file, and a checksum can compare two runs.
-    """
-    start = 8 + int.from_bytes(content[:8], "little")
-    header = json.loads(content[8:start])
-    if "__metadata__" in header:
-        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
-    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-    text += b" " * (-len(text) % 8)  # the data begin at a multiple of eight bytes
-    return len(text).to_bytes(8, "little") + text + content[start:]
-
-
-def load_weights_into(net: nn.Module, path: Path) -> None:
+def load_weights_into(net: nn.Module, path: Path) -> dict[str, str]:
+    """Weights that are whole, finite and fit; gives back the file's metadata."""
+    weights, about = read_weights(path)
     try:
-        net.load_state_dict(load_file(path))
-    except (SafetensorError, OSError) as error:
-        raise MeadaError(f"{path} cannot be read as safetensors: {error}") from None
+        net.load_state_dict(weights)
     except RuntimeError as error:
         what = " ".join(str(error).split())[:300]
         raise MeadaError(f"{path} does not fit the network: {what}") from None
+    return about
 
 
-def _read(path: Path, held: bytes | None) -> dict[str, Any]:
-    """No pickle from outside: only tensors and plain containers are admitted."""
+def read_state(path: Path, held: bytes | None = None) -> dict[str, Any]:
+    """What :func:`save_checkpoint` wrote; ``held`` is what the file has, where another process has read it.
+
+    No pickle from outside: only tensors and plain containers are admitted.
+    """
+    held = read_bytes(path) if held is None else held
     try:
-        source = path if held is None else BytesIO(held)
-        state = torch.load(source, weights_only=True, map_location="cpu")
+        state = torch.load(BytesIO(held), weights_only=True, map_location="cpu")
     except Exception as error:  # torch raises many kinds for a damaged file
         what = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise MeadaError(f"{path} is damaged or no checkpoint of meada ({what[:120]})") from None

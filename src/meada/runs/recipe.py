@@ -11,6 +11,7 @@ from pydantic import Field
 
 from meada.algorithm import Plan
 from meada.errors import MeadaError, nearest
+from meada.files import read_text
 from meada.lookup import Trusted
 from meada.machine.device import Device, Precision
 from meada.methods import Method
@@ -167,28 +168,36 @@ def to_toml(recipe: Recipe) -> str:
 
 
 def from_toml(path: Path, trust: Iterable[str] = ()) -> Recipe:
-    return resolve(_parse(path), trust)
+    return resolve(parse_toml(path), trust)
 
 
-def _read(name: str) -> dict[str, Any]:
+def _read(name: str, inside: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A recipe's table with those that it extends below it; ``inside`` are the names that led here."""
     shipped = SHIPPED / f"{name}.toml"
     path = Path(name) if name.endswith(".toml") else shipped
     if name in family(SHIPPED):
         return deepcopy(family(SHIPPED)[name])
-    if not path.is_file():
+    if "\0" in name or not path.is_file():
         known = recipe_names()
         raise MeadaError(f"unknown recipe '{name}': " + nearest(name, known))
-    table = _parse(path)
+    table = parse_toml(path)
     parents = table.pop("extends", [])
-    for parent in reversed([parents] if isinstance(parents, str) else parents):
-        table = merge(_read(parent), table)
+    parents = [parents] if isinstance(parents, str) else parents
+    if not isinstance(parents, list) or not all(isinstance(parent, str) for parent in parents):
+        raise MeadaError(f"{path}: 'extends' must be a name or a list of names, got {parents!r:.80}")
+    for parent in reversed(parents):
+        if parent in (*inside, name):
+            raise MeadaError(f"{path}: a recipe must not extend itself, got {' > '.join([*inside, name, parent])}")
+        table = merge(_read(parent, (*inside, name)), table)
     return table
 
 
-def _parse(path: Path) -> dict[str, Any]:
+def parse_toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return tomllib.loads(read_text(path))
+    except MeadaError:
+        raise
+    except (ValueError, RecursionError) as error:  # numbers of 5,000 digits and 100,000 brackets too
         raise MeadaError(f"{path} is not TOML: {error}") from None
 
 
@@ -199,7 +208,7 @@ def _set(table: dict[str, Any], change: str) -> None:
         raise MeadaError(f"--set {change}: the form a.b=c is needed, as in plan.rounds=2")
     try:
         value = tomllib.loads(f"v = {text}")["v"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         value = text
     *folders, last = path.strip().split(".")
     if isinstance(value, str) and folders and last in ("name", "space"):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save
+from safetensors.torch import save
 from torch import Tensor
 
 from meada.algorithm import Watch
@@ -18,6 +18,7 @@ from meada.evaluation.spectrum import in_bands, spectra
 from meada.files import write_bytes
 from meada.machine.clock import Clock
 from meada.machine.distributed import World
+from meada.machine.environment import arithmetic
 from meada.minimise import Training, refuse_non_finite
 from meada.pool import Pool, as_stored
 from meada.runs.checkpoint import save_checkpoint, save_weights
@@ -51,6 +52,7 @@ class Journal:
         self.blocks = 0  # that the pool has grown by: none where a method grows nothing
         self._pictures: dict[str, Tensor] = {}
         self._losses: list[Tensor] = []
+        self._lines: list[str] = []  # of the log: the checkpoint holds them, so that a resumed run has them whole
         self._saved = time.monotonic()
 
     def watch(self) -> Watch:
@@ -93,7 +95,7 @@ class Journal:
             for warning in line["warnings"]:
                 print(f"meada: {warning}", file=sys.stderr, flush=True)
         self.rounds.append({**line, "seconds": seconds})
-        self.folder.write_log({"step": training.step, **self.rounds[-1]})
+        self._log({"step": training.step, **self.rounds[-1]})
         self.clock.switch("minimise")
         self.save(training)
 
@@ -108,6 +110,8 @@ class Journal:
             "rounds": self.rounds,
             "blocks": self.blocks,
             "losses": [float(loss) for loss in self._losses],
+            "log": self._lines,
+            "arithmetic": arithmetic(next(training.net.parameters()).device),
         })  # fmt: skip
         wanted = {self.folder.candidate(step) for step in self.selection.steps.values()}
         for path in self.folder.candidate(0).parent.glob("*.safetensors"):
@@ -115,13 +119,15 @@ class Journal:
                 path.unlink()
         self._saved = time.monotonic()
 
-    def restore(self, extras: dict[str, Any]) -> None:
+    def restore(self, extras: dict[str, Any], training: Training) -> None:
         self.selection.restore(extras["chosen"])
         self.clock = Clock(extras["seconds"])
         self.rounds, self.blocks = extras["rounds"], extras["blocks"]
         self._losses = [torch.tensor(loss) for loss in extras["losses"]]
-        if self.folder.gallery.exists():
-            self._pictures = load_file(self.folder.gallery)
+        self._pictures = self.folder.load_gallery()
+        if self.world.first:
+            self._lines = extras.get("log") or self.folder.rewind_log(training.step, training.round)
+            self.folder.restore_log(self._lines)
 
     def _candidate(self, training: Training) -> None:
         loss = self._loss(training)
@@ -133,7 +139,10 @@ class Journal:
 
     def _note(self, training: Training, loss: float, **more: Any) -> None:
         if self.world.first:
-            self.folder.write_log({"step": training.step, "loss": loss, **more})
+            self._log({"step": training.step, "loss": loss, **more})
+
+    def _log(self, line: dict[str, Any]) -> None:
+        self._lines.append(self.folder.write_log(line))
 
     def _loss(self, training: Training) -> float:
         """The mean since it was last asked for."""

@@ -4,14 +4,20 @@ import fcntl
 import json
 import secrets
 import time
-from collections.abc import Iterable, Iterator
+import warnings
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+from safetensors.torch import load
+from torch import Tensor
+
 from meada.errors import MeadaError
-from meada.files import write_json, write_text
+from meada.files import SUMS, keep_sums, naming, read_bytes, read_text, write_json, write_text
 from meada.machine.distributed import World
 from meada.runs.parts import code_in, refuse_disagreement
 from meada.runs.recipe import Recipe, from_toml, to_toml
@@ -81,6 +87,8 @@ class RunFolder:
         others = self._others()
         text = to_toml(recipe)
         if others == ["recipe.toml"] and self.recipe.read_bytes() == text.encode():
+            keep_sums(self.path)
+            write_text(self.recipe, text)  # for its checksum
             return
         if self.recipe.exists():
             raise MeadaError(f"{self.path} already holds a run: --resume carries it on, a new --out begins anew")
@@ -88,18 +96,21 @@ class RunFolder:
             raise MeadaError(f"{self.path} is a file: --out needs a folder")
         if others:
             raise MeadaError(f"{self.path} is not empty and holds no run: --out needs a new folder")
+        keep_sums(self.path)
         write_text(self.recipe, text)
 
     def _others(self) -> list[str]:
-        """What lies there beside the marks of a process at work."""
+        """What lies there next to checksums and the marks of a process at work."""
         if not self.path.is_dir():
             return []
-        return [p.name for p in self.path.iterdir() if p.name not in (".lock", ".processes")]
+        return [p.name for p in self.path.iterdir() if p.name not in (".lock", ".processes", SUMS)]
 
     def carry_on(self, recipe: Recipe) -> None:
         """A run that was begun: with the same recipe."""
         if not self.recipe.exists():
             raise MeadaError(f"{self.path} holds no run to resume: recipe.toml is not there")
+        if not keep_sums(self.path):
+            warnings.warn(f"{self.path} has no {SUMS}: damage to its older files cannot be noticed", stacklevel=2)
         held = from_toml(self.recipe, trust=[name for _, name in code_in(recipe.model_dump())])
         if held != recipe:
             raise MeadaError(
@@ -139,22 +150,53 @@ class RunFolder:
             token.unlink()
         return shared
 
-    def write_log(self, line: dict[str, Any]) -> None:
-        with open(self.log, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+    def write_log(self, line: dict[str, Any]) -> str:
+        """Add a line with its own checksum; gives back the text."""
+        text = json.dumps({**line, "crc32": _crc(line)}) + "\n"
+        with naming(self.log), open(self.log, "a", encoding="utf-8") as file:
+            file.write(text)
+        return text
 
-    def rewind_log(self, step: int, rounds: int) -> None:
-        """Forget what came after ``step`` and so many rounds: it is about to happen again."""
+    def read_log(self) -> tuple[dict[str, Any], ...]:
+        """Whole lines: the last one of a running run may be half written."""
         if not self.log.exists():
-            return
-        lines = self.log.read_text(encoding="utf-8").splitlines(keepends=True)
+            return ()
+        lines = self.log.read_bytes().split(b"\n")[:-1]
+        return tuple(self._line(number, line) for number, line in enumerate(lines, 1))
+
+    def _line(self, number: int, text: bytes) -> dict[str, Any]:
+        try:
+            line = json.loads(text)
+            told = line.pop("crc32", None)  # a version before this one wrote none
+            if not isinstance(line["step"], int) or told not in (None, _crc(line)):
+                raise ValueError("its checksum does not match")
+            return dict(line)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            what = f"{type(error).__name__}: {error}"
+            raise MeadaError(f"{self.log} is damaged: line {number} must be what was written, got {what}") from None
+
+    def restore_log(self, lines: Sequence[str]) -> None:
+        """As it was at the checkpoint: what came later is about to happen again."""
+        if lines or self.log.exists():
+            write_text(self.log, "".join(lines), checked=False)
+
+    def rewind_log(self, step: int, rounds: int) -> list[str]:
+        """The same for a checkpoint of an earlier version, which does not hold the log."""
         there = lambda told: told["step"] <= step and told.get("round", 0) <= rounds
-        kept = [line for line in lines if line.endswith("\n") and there(json.loads(line))]
-        write_text(self.log, "".join(kept))
+        lines = [json.dumps({**line, "crc32": _crc(line)}) + "\n" for line in self.read_log() if there(line)]
+        self.restore_log(lines)
+        return lines
+
+    def load_gallery(self) -> dict[str, Tensor]:
+        """Pictures of every round; none where there is no file."""
+        try:
+            return load(read_bytes(self.gallery)) if self.gallery.exists() else {}
+        except SafetensorError as error:
+            raise MeadaError(f"{self.gallery} is damaged: it must be safetensors, got {error}") from None
 
     def write_position(self, phase: str, done: int, total: int) -> None:
         """Where a run is, for whoever watches it; nothing is resumed from it."""
-        write_text(self.position, json.dumps({"phase": phase, "done": done, "total": total}))
+        write_text(self.position, json.dumps({"phase": phase, "done": done, "total": total}), checked=False)
 
     def load_position(self) -> tuple[str, int, int] | None:
         try:
@@ -165,13 +207,19 @@ class RunFolder:
 
     def write_ascent(self, round_: int, seconds: float) -> None:
         """How long a round has climbed: like its samples, it outlives the process."""
-        write_text(self._ascent(round_), f"{seconds}\n")
+        write_text(self._ascent(round_), f"{seconds} {_crc(seconds)}\n", checked=False)
 
     def load_ascent(self, round_: int) -> float:
+        path = self._ascent(round_)
         try:
-            return float(self._ascent(round_).read_text(encoding="utf-8"))
+            seconds, *told = path.read_text(encoding="utf-8").split()
+            if told not in ([], [_crc(float(seconds))]):
+                raise ValueError(told)
+            return float(seconds)
         except FileNotFoundError:
             return 0.0
+        except (ValueError, OSError):
+            raise MeadaError(f"{path} is damaged: delete it to go on (the round's time will be too short)") from None
 
     def _ascent(self, round_: int) -> Path:
         return self.pool / f"round-{round_ + 1}.seconds"
@@ -187,7 +235,7 @@ class RunFolder:
     def load_record(self) -> dict[str, Any]:
         if not self.finished:
             raise MeadaError(f"{self.path} holds no finished run: no record.json")
-        return read_json(self.record)
+        return read_json(self.record, {"results": dict, "seed": int})
 
     def load_apart(self) -> dict[str, dict[str, Any]]:
         """Domain -> rule -> scores, of domains that its recipe does not name."""
@@ -199,11 +247,24 @@ class RunFolder:
         write_json(self.apart, held | {d: {**held.get(d, {}), rule: s} for d, s in scores.items()})
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path, types: Mapping[str, type] | None = None) -> dict[str, Any]:
+    """A table; ``types`` are those of keys that it may have."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        table = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, MeadaError):
+            raise
         raise MeadaError(f"{path} is not JSON: {error}") from None
+    if not isinstance(table, dict):
+        raise MeadaError(f"{path} must be a JSON table, got {type(table).__name__}")
+    for key, wanted in (types or {}).items():
+        if key in table and not isinstance(table[key], wanted):
+            raise MeadaError(f"{path}: '{key}' must be a {wanted.__name__}, got {table[key]!r:.80}")
+    return table
+
+
+def _crc(content: Any) -> str:
+    return f"{zlib.crc32(json.dumps(content).encode()):08x}"
 
 
 def _difference(a: dict[str, Any], b: dict[str, Any]) -> str:

@@ -1,0 +1,59 @@
+"""The network of a recipe: fresh with the weights of its seed, or as a finished run left it."""
+
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import Any
+
+import torch
+from torch import nn
+
+from meada.errors import MeadaError
+from meada.files import data_root
+from meada.networks.pretrained import load_weights
+from meada.runs.checkpoint import load_weights_into
+from meada.runs.recipe import Recipe, make, method_of
+from meada.runs.run_folder import RunFolder
+from meada.streams import key
+
+
+def build_network(recipe: Recipe, classes: int, *, file: bool = True) -> nn.Module:
+    """A fresh network with the weights that the recipe's seed, and its file of weights, give it.
+
+    Its convolutions are laid out channels-last, which the CPU's kernels are fastest with.
+    """
+    return fresh_network(recipe, classes, file=file)[0]
+
+
+def fresh_network(recipe: Recipe, classes: int, *, file: bool) -> tuple[nn.Module, dict[str, Any]]:
+    """The network, and what of it the file of weights gave: nothing, where none is named."""
+    table = dict(recipe.network)
+    if not file and "pretrained" in table:
+        table["pretrained"] = False  # a run's own weights follow: nothing is downloaded
+    name, partial = table.pop("weights", ""), bool(table.pop("partial", False))
+    with torch.random.fork_rng():
+        torch.manual_seed(key(recipe.seed, "initial weights"))
+        net: nn.Module = make("network", table, num_classes=classes)
+        account: dict[str, Any] = {}
+        if name and file:
+            path = data_root() / "weights" / name
+            loaded = load_weights(net, path, partial=partial)
+            account = {
+                "file": path.name,
+                "sha256": sha256(path.read_bytes()).hexdigest(),
+                "loaded": list(loaded.loaded),
+                "left_at_random": list(loaded.left),
+                "unused": list(loaded.unused),
+            }
+        net = method_of(recipe).adapt(net)
+        net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return net, account
+
+
+def load_model(folder: RunFolder, classes: int, rule: str = "last", trust: Iterable[str] = ()) -> nn.Module:
+    """The network that a finished run chose by ``rule``."""
+    path = folder.selected(rule)
+    if not path.exists():
+        raise MeadaError(f"{path} is not there: the run is not finished, or has no '{rule}' model")
+    net = build_network(folder.load_recipe(trust), classes, file=False)
+    load_weights_into(net, path)
+    return net
