@@ -6,6 +6,7 @@ to a folder directly in it, through this module. :func:`read_bytes` refuses a fi
 
 import fcntl
 import json
+import math
 import os
 import re
 import tempfile
@@ -51,6 +52,23 @@ def write_text(path: Path, content: str, *, checked: bool = True) -> None:
 def write_json(path: Path, content: Any, *, checked: bool = True) -> None:
     """JSON with two-space indents; a NaN is an error, since other readers refuse it."""
     write_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n", checked=checked)
+
+
+def json_text(content: Any, indent: int | None = None) -> str:
+    """JSON that every reader takes: a number that is not finite becomes null.
+
+    >>> json_text({"nll": float("nan")})
+    '{"nll": null}'
+    """
+    return json.dumps(_finite(content), indent=indent, allow_nan=False)
+
+
+def _finite(content: Any) -> Any:
+    if isinstance(content, float):
+        return content if math.isfinite(content) else None
+    if isinstance(content, dict):
+        return {str(key): _finite(value) for key, value in content.items()}
+    return [_finite(value) for value in content] if isinstance(content, list | tuple) else content
 
 
 def read_bytes(path: Path) -> bytes:

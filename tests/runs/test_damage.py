@@ -21,7 +21,7 @@ from meada.runs.run import run
 from meada.runs.run_folder import RunFolder, read_json
 
 SEED = int(os.environ.get("MEADA_SEED", random.SystemRandom().randrange(10**6)))
-FINISHED, STOPPED = 140, 60  # flips: a stopped run has to be resumed after each
+FINISHED, STOPPED = (int(n) for n in os.environ.get("MEADA_FLIPS", "150,50").split(","))  # a stopped run is resumed
 UNREAD = {".lock", "position.json"}  # nothing is resumed from them
 
 
@@ -164,8 +164,11 @@ def test_what_cannot_is_refused_by_name(stopped, recipe, tmp_path, single, path)
         run(recipe, out, resume=True)
 
 
-@pytest.mark.parametrize("path", ["pool/round-2.json", "pool/round-1.parents.npy", "pool/round-1.npy",
-                                  "gallery.safetensors", "checkpoint.pt", "pool/round-2.seconds", "checksums.json"])  # fmt: skip
+TORN = ["pool/round-2.json", "pool/round-1.parents.npy", "pool/round-1.npy", "gallery.safetensors", "checkpoint.pt",
+        "pool/round-2.seconds", "checksums.json"]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", TORN)
 @pytest.mark.parametrize("damage", ["empty", "half", "garbage"])
 def test_torn_files_are_a_sentence(stopped, finished, recipe, tmp_path, single, path, damage):
     out = tmp_path / "run"

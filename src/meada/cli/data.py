@@ -149,8 +149,9 @@ def _cell(value: object) -> str:
 def _table(columns: tuple[str, ...], rows: list[list[str]]) -> None:
     """A table on a terminal; elsewhere one line a row, whatever its length, for grep and cut."""
     if sys.stdout.isatty():
-        from rich.console import Console
         from rich.table import Table
+
+        from meada.machine.terminal import SafeConsole as Console
 
         table = Table(*columns)
         for row in rows:
@@ -168,7 +169,7 @@ def _busy(what: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    from rich.console import Console
+    from meada.machine.terminal import SafeConsole as Console
 
     with Console(stderr=True).status(what):
         yield
@@ -180,8 +181,9 @@ def _progress(file: "File") -> "Iterator[Progress]":
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from meada.machine.terminal import SafeConsole as Console
 
     columns = (TextColumn(file.name), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:

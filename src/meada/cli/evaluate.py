@@ -1,6 +1,5 @@
 """``meada evaluate``: a finished run's model on any domain that its data set has."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +9,7 @@ from meada.cli.options import Trust
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
+    run: Annotated[Path, typer.Argument(help="The folder of a finished run or of meada robustify.")],
     on: Annotated[
         list[str] | None,
         typer.Option(
@@ -31,27 +30,33 @@ def evaluate(
     Example: meada evaluate runs/meada-3 --on svhn --json
     """
     from meada.datasets import APART
+    from meada.deploy.model import PLAN, open_model
     from meada.errors import MeadaError, nearest
     from meada.evaluation import evaluate as score
     from meada.evaluation.attack import under_attack
     from meada.evaluation.selection import RULES
-    from meada.files import write_json
+    from meada.files import json_text, write_json
     from meada.reports.page.terminal import print_scores
-    from meada.runs.recipe import make
-    from meada.runs.run import load_model
+    from meada.runs.network import load_model
+    from meada.runs.parts import make, refuse_untrusted
     from meada.runs.run_folder import RunFolder
 
     if rule not in RULES:
         raise MeadaError(f"unknown rule '{rule}': " + nearest(rule, RULES))
-    folder = RunFolder(run)
-    task = make("data", folder.load_recipe(trust or ()).data)
+    folder, delivered = RunFolder(run), (run / PLAN).is_file()
+    if delivered and rule != "last":
+        raise MeadaError(f"--rule must be last for a folder of meada robustify, got {rule}")
+    model = open_model(run, trust or ()) if delivered else None
+    recipe = model.recipe if model else folder.load_recipe(trust or ())
+    refuse_untrusted({"data": recipe.data, "network": recipe.network})
+    task = make("data", recipe.data)
     clean = {"clean": task.clean} if task.clean else {}
     domains = {"source": task.validation, **clean, **task.targets}
     domains |= {name: APART[name](task.classes) for name in on or [] if name in APART}
     for name in on or []:
         if name not in domains:
             raise MeadaError(f"unknown domain '{name}': " + nearest(name, [*domains, *APART]))
-    net = load_model(folder, len(task.classes), rule, trust or ())
+    net = model.net if model else load_model(folder, len(task.classes), rule, trust or ())
     chosen = {name: domains[name] for name in on or task.targets}
     scores = score(net, {name: (s.images, s.labels) for name, s in chosen.items()})
     if tried := {name: scores[name] for name in scores if name in APART}:
@@ -62,7 +67,7 @@ def evaluate(
         write_json(folder.attack, attack)
         scores = {name: {**s, **_attacked(attack, name)} for name, s in scores.items()}
     if as_json:
-        typer.echo(json.dumps(scores))
+        typer.echo(json_text(scores))
     else:
         print_scores(scores, title=f"{run} ({rule})")
         if pgd:

@@ -22,12 +22,13 @@ def export(
     """
     from meada.deploy.model import open_model
     from meada.deploy.onnx import export_onnx
+    from meada.machine.terminal import printable
 
     opened = open_model(model, trust or ())
     checked = export_onnx(opened, onnx)
     real = f"{checked.real} of them real" if checked.real else "all of them random"
     typer.echo(
-        f"{onnx}: images (batch, 3, {opened.side}, {opened.side}) to logits of "
+        f"{printable(onnx)}: images (batch, 3, {opened.side}, {opened.side}) to logits of "
         f"{len(opened.classes)} classes; ONNX Runtime agrees to {checked.difference:.1e} on "
         f"{checked.images} images, {real}"
     )

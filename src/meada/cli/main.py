@@ -1,8 +1,12 @@
 """The command line: one file a verb; torch is imported inside the verbs, so help is quick."""
 
+import os
 import sys
+import warnings
+from typing import Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from meada.cli import (
     bench,
@@ -27,7 +31,18 @@ from meada.cli.quick import answer_typos, missing
 from meada.errors import MeadaError
 from meada.machine.allocator import keep_freed_memory
 
+
+class Verbs(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        """typer takes the end of a file for a person who wants to stop."""
+        try:
+            return super().invoke(ctx)
+        except EOFError as error:
+            raise MeadaError(f"a file ended before it should have ({error or 'it may be empty'})") from error
+
+
 app = typer.Typer(
+    cls=Verbs,
     name="meada",
     help="Train image classifiers that survive data they have never seen.",
     epilog="First steps: meada quickstart | meada list | meada train digits/meada --out runs/meada",
@@ -69,12 +84,16 @@ def main() -> None:
 
 
 def run_app(chosen: typer.Typer) -> None:
-    """Bad input is one sentence and exit code 2; an interrupt is 130; neither is a traceback."""
+    """Bad input is one sentence and exit code 2; an interrupt is 130; a fault of the program itself is 70."""
     keep_freed_memory()
+    warnings.showwarning = _warn  # type: ignore[assignment]
     try:
         chosen()
     except MeadaError as error:
         _stop(str(error), 2)
+    except BrokenPipeError:  # as when the output goes to `head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(0)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _stop(f"{where}{error.strerror or error}", 2)
@@ -82,11 +101,40 @@ def run_app(chosen: typer.Typer) -> None:
         _stop("interrupted", 130)
     except ModuleNotFoundError as error:
         _stop(missing(error), 2)
+    except Exception as error:
+        _unforeseen(error)
 
 
-def _stop(sentence: str, code: int) -> None:
-    print(f"meada: {sentence}", file=sys.stderr)
+def _stop(sentence: str, code: int) -> NoReturn:
+    from meada.machine.terminal import printable
+
+    print(f"meada: {printable(' '.join(sentence.split(chr(10))))}", file=sys.stderr)
     sys.exit(code)
+
+
+def _warn(message: Warning | str, category: type[Warning], *_: object) -> None:
+    """Our own warnings in one line; those of libraries are not for the person at the terminal."""
+    if category is UserWarning:
+        from meada.machine.terminal import printable
+
+        print(f"meada: warning: {printable(message)}", file=sys.stderr)
+
+
+def _unforeseen(error: BaseException) -> NoReturn:
+    """The last line of defence: one sentence, and a file with what a developer needs."""
+    import tempfile
+    import traceback
+
+    from meada import __version__
+
+    if isinstance(error, MemoryError):
+        _stop(f"not enough memory ({error or 'no details'})", 2)
+    handle, name = tempfile.mkstemp(prefix="meada-error-", suffix=".txt")
+    with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(f"meada {__version__}, python {sys.version}\n{sys.argv}\n\n")
+        file.writelines(traceback.format_exception(error))
+    what = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+    _stop(f"an error that was not foreseen ({what}); please report it with the file {name}", 70)
 
 
 if __name__ == "__main__":

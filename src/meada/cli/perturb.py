@@ -28,6 +28,7 @@ def perturb(
     from meada.cli.progress import progress
     from meada.deploy.adversarial import samples_of, write_adversarial
     from meada.deploy.model import open_model
+    from meada.machine.terminal import printable
 
     opened = open_model(model or source, trust or ())
     with progress("perturb", quiet=quiet) as tell:
@@ -37,7 +38,7 @@ def perturb(
         )
     if not quiet:
         typer.echo(
-            f"{written.images:,} pictures in {written.classes} classes in {out}; the largest "
+            f"{written.images:,} pictures in {written.classes} classes in {printable(out)}; the largest "
             f"change of a pixel is {written.mean_change:.1f} of 255 levels on average, "
             f"{written.largest_change:.1f} at most"
         )

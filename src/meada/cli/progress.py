@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from meada.machine.progress import Tell, bar
+from meada.machine.terminal import printable
 
 
 @contextmanager
 def progress(label: str, *, quiet: bool = False) -> Iterator[Tell]:
     """``tell(phase, done, total)``: shown as a bar, as a line every so often, or not at all."""
+    label = printable(label)
     if quiet:
         yield lambda phase, done, total: None
     elif sys.stderr.isatty():

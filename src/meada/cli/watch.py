@@ -21,9 +21,11 @@ def watch(
     """
     import time
 
+    from meada.machine.terminal import printable
     from meada.reports.live import going_on, lines
 
-    text = "\n".join(lines(folder))
+    shown_text = lambda folder: printable("\n".join(lines(folder)))
+    text = shown_text(folder)
     if serve is not None:
         from meada.reports.live import server
 
@@ -33,11 +35,13 @@ def watch(
     elif once:
         typer.echo(text)
     else:
-        from rich.console import Console
         from rich.live import Live
+        from rich.text import Text
 
-        with Live(text, console=Console(), auto_refresh=False) as shown:
+        from meada.machine.terminal import SafeConsole
+
+        with Live(Text(text), console=SafeConsole(), auto_refresh=False) as shown:
             while going_on(folder):
                 time.sleep(every)
-                shown.update("\n".join(lines(folder)), refresh=True)
-            shown.update("\n".join(lines(folder)), refresh=True)
+                shown.update(Text(shown_text(folder)), refresh=True)
+            shown.update(Text(shown_text(folder)), refresh=True)

@@ -1,42 +1,89 @@
 """A model file that says what it is: weights, classes, and the recipe that builds its network."""
 
+import math
 import tomllib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from safetensors import SafetensorError, safe_open
 from torch import nn
 
 from meada import __version__
 from meada.errors import MeadaError
 from meada.runs.checkpoint import load_weights_into, save_weights
-from meada.runs.parts import refuse_disagreement
+from meada.runs.network import build_network
+from meada.runs.parts import refuse_disagreement, refuse_untrusted
 from meada.runs.recipe import Recipe, resolve, to_toml
-from meada.runs.run import build_network
 from meada.runs.run_folder import RunFolder
+from meada.runs.weights import metadata
+from meada.types import Images, Logits
+
+if TYPE_CHECKING:
+    from meada.deploy.predictions import Guess
 
 FORMAT = "meada-model/1"
 PLAN = "plan.json"  # what marks a folder of `meada robustify`
 SIDE = 32  # of the data sets that leave no choice: digits, CIFAR, the embedded ones
+LARGEST = 4096  # pixels of a side; more in a file's metadata is damage or an attack on memory
 
 
-@dataclass(frozen=True)
-class Model:
-    """A classifier from pixels in [0, 1] of (N, 3, side, side) to logits."""
+class Model(nn.Module):
+    """A classifier from pixels in [0, 1] of (N, 3, side, side) to logits, in eval mode."""
 
-    net: nn.Module
-    classes: tuple[str, ...]
-    side: int
-    recipe: Recipe
-    about: dict[str, str]  # the file's metadata
-    path: Path
-    run: RunFolder | None  # the run that it comes from, where its folder was given
+    def __init__(
+        self,
+        net: nn.Module,
+        classes: tuple[str, ...],
+        side: int,
+        recipe: Recipe,
+        about: Mapping[str, str],
+        path: Path,
+        run: RunFolder | None,
+    ) -> None:
+        """``about`` is the file's metadata, ``run`` the run that it comes from, where its folder was given."""
+        super().__init__()
+        self.net, self.classes, self.side, self.recipe = net, classes, side, recipe
+        self.about, self.path, self.run = dict(about), path, run
+        self.eval()
+
+    def forward(self, images: Images) -> Logits:
+        return self.net(images)
+
+    def predict(self, pictures: Any) -> "list[Guess]":
+        """Label, probability and entropy (nats) of each picture.
+
+        Args:
+            pictures: one picture or several: paths (files, folders, patterns such as ``"photos/*.jpg"``), Pillow
+                images, arrays (H, W, 3) or tensors (3, H, W) in 8 bits or in [0, 1]; or a batch of tensors.
+        """
+        from meada.deploy.predictions import guesses, prepared
+
+        return guesses(self, prepared(pictures, self.side))
+
+    @property
+    def abstain_entropy(self) -> float | None:
+        """The entropy (nats) above which a label is not to be relied on, as chosen on held-out pictures, if at all."""
+        return _number(self.path, self.about, "abstain_entropy")
 
 
-def save_model(path: Path, net: nn.Module, recipe: Recipe, classes: tuple[str, ...]) -> None:
-    """Weights with everything that is needed to use them in the metadata."""
+def load(path: str | Path, *, trust: Iterable[str] = ()) -> Model:
+    """The model of a run's folder, of a folder of ``meada robustify``, or of a ``model.safetensors``.
+
+    No code that the file names is run unless ``trust`` has its name.
+
+    >>> load("nowhere")
+    Traceback (most recent call last):
+    meada.errors.MeadaError: nowhere is not there: a run's folder or a model.safetensors is needed
+    """
+    return open_model(Path(path), [trust] if isinstance(trust, str) else trust)
+
+
+def save_model(
+    path: Path, net: nn.Module, recipe: Recipe, classes: tuple[str, ...], about: Mapping[str, str] | None = None
+) -> None:
+    """Weights with everything that is needed to use them in the metadata, and ``about`` besides."""
     save_weights(path, net, {
+        **(about or {}),
         "format": FORMAT,
         "meada": __version__,
         "method": recipe.method["name"],
@@ -49,26 +96,19 @@ def save_model(path: Path, net: nn.Module, recipe: Recipe, classes: tuple[str, .
 
 
 def open_model(path: Path, trust: Iterable[str] = ()) -> Model:
-    """Of a run's folder, of a folder of ``meada robustify``, or of its ``model.safetensors``.
-
-    Code that the file names is run only if its name is in ``trust``.
-    """
+    """See :func:`load`."""
     file, run = _place(path)
-    about = _metadata(file)
-    if "recipe_toml" in about:
-        recipe = resolve(tomllib.loads(about["recipe_toml"]), trust)
-        refuse_disagreement(recipe.model_dump(), trust)
-    elif run is not None:
-        recipe = run.load_recipe(trust)
-    else:
-        raise MeadaError(f"{file} does not say what network it is of: give the run's folder")
+    about = metadata(file)
+    recipe = _recipe(file, about, run, list(trust))
     if not about.get("classes"):
         raise MeadaError(f"{file} names no classes: it was not written by meada")
     classes = tuple(about["classes"].split("\n"))
+    side = _number(file, about, "side") or _side(recipe)
+    if not 1 <= side <= LARGEST or side != int(side):
+        raise MeadaError(f"{file}: 'side' must be from 1 to {LARGEST}, got {side:g}")
     net = build_network(recipe, len(classes), file=False)
     load_weights_into(net, file)
-    side = int(about.get("side", _side(recipe)))
-    return Model(net.eval(), classes, side, recipe, about, file, run)
+    return Model(net, classes, int(side), recipe, about, file, run)
 
 
 def method_folder(path: Path) -> RunFolder | None:
@@ -92,13 +132,38 @@ def _place(path: Path) -> tuple[Path, RunFolder | None]:
     return file, method_folder(path)
 
 
-def _metadata(file: Path) -> dict[str, str]:
+def _recipe(file: Path, about: Mapping[str, str], run: RunFolder | None, trust: list[str]) -> Recipe:
+    """Of the file's own metadata, or of the run's folder; it needs no code that the person did not name."""
+    if "recipe_toml" in about:
+        try:
+            recipe = resolve(tomllib.loads(about["recipe_toml"]), trust)
+        except MeadaError as error:
+            raise MeadaError(f"{file}: {error}") from None
+        except (ValueError, RecursionError) as error:
+            raise MeadaError(f"{file}: 'recipe_toml' must be TOML, got {error}") from None
+    elif run is not None:
+        recipe = run.load_recipe(trust)
+    else:
+        raise MeadaError(f"{file} does not say what network it is of: give the run's folder")
+    refuse_disagreement(recipe.model_dump(), trust)
+    refuse_untrusted({"network": recipe.network})
+    return recipe
+
+
+def _number(file: Path, about: Mapping[str, str], key: str) -> float | None:
+    if key not in about:
+        return None
     try:
-        with safe_open(file, framework="pt") as opened:
-            return dict(opened.metadata() or {})
-    except (SafetensorError, OSError) as error:
-        raise MeadaError(f"{file} cannot be read as safetensors: {error}") from None
+        value = float(about[key])
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value >= 0):
+        raise MeadaError(f"{file}: '{key}' must be a number from 0 up, got {about[key]!r:.80}")
+    return value
 
 
 def _side(recipe: Recipe) -> int:
-    return int(recipe.data.get("side", SIDE))
+    side = recipe.data.get("side", SIDE)
+    if isinstance(side, bool) or not isinstance(side, int):
+        raise MeadaError(f"data.side must be a whole number, got {side!r:.80}")
+    return side

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from meada.deploy.model import Model
@@ -93,10 +92,9 @@ def samples(model: Model) -> tuple[list[Tensor], int]:
     generator = stream("export check")
     shape = (3, model.side, model.side)
     made = [torch.rand(n, *shape, generator=generator, dtype=torch.float32) for n in BATCHES]
-    gallery = model.run.gallery if model.run else None
-    if gallery is None or not gallery.is_file():
+    if model.run is None:
         return made, 0
-    kept = {k: v for k, v in load_file(gallery).items() if k.endswith(".judged_source")}
+    kept = {k: v for k, v in model.run.load_gallery().items() if k.endswith(".judged_source")}
     real = as_float(next(iter(kept.values()))[:REAL]).float() if kept else torch.empty(0)
     return ([*made, real], len(real)) if len(real) else (made, 0)
 

@@ -1,44 +1,111 @@
 """What a model says of pictures, how sure it is, and how uncertain: the entropy h."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from glob import glob, has_magic
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from PIL import Image
+from torch import Tensor
 
-from meada.datasets.pictures.decode import ENDINGS, decode, large_ones_too
+from meada.datasets.pictures.decode import ENDINGS, decode, eight_bits, flat, large_ones_too
 from meada.deploy.model import Model
 from meada.entropy import softmax_entropy
 from meada.errors import MeadaError
 from meada.evaluation import predict
+from meada.evaluation.score import refuse_non_finite
+from meada.pool import as_float
 
 BLOCK = 256  # pictures in memory at once
 
 
+class Guess(NamedTuple):
+    label: str
+    probability: float
+    entropy: float  # nats; log(classes) is complete ignorance
+
+
 @dataclass(frozen=True)
 class Prediction:
-    file: str
-    label: str = ""
-    probability: float = 0.0
-    entropy: float = 0.0  # nats; log(classes) is complete ignorance
-    error: str = ""  # why there is no prediction
+    """What is said of a file, or why nothing can be said."""
 
-    def line(self) -> dict[str, Any]:
-        """For JSON: what there is."""
+    file: str
+    best: tuple[tuple[str, float], ...] = ()  # labels and probabilities, the likeliest first
+    entropy: float = 0.0
+    error: str = ""
+
+    @property
+    def label(self) -> str:
+        return self.best[0][0]
+
+    @property
+    def probability(self) -> float:
+        return self.best[0][1]
+
+    def line(self, abstain: float | None = None) -> dict[str, Any]:
+        """For JSON: what there is; ``abstain`` is the entropy above which the label is not to be relied on."""
         if self.error:
             return {"file": self.file, "error": self.error}
-        return {name: value for name, value in asdict(self).items() if name != "error"}
+        told = {"file": self.file, "label": self.label, "probability": self.probability, "entropy": self.entropy}
+        more = {"top": [{"label": label, "probability": p} for label, p in self.best]} if len(self.best) > 1 else {}
+        return {**told, **more, **({} if abstain is None else {"abstain": self.entropy > abstain})}
 
 
-def predict_files(model: Model, files: Sequence[Path]) -> list[Prediction]:
+def predict_files(model: Model, files: Sequence[Path], top: int = 1) -> list[Prediction]:
     """In the order of ``files``; one that cannot be read has an error in its place."""
-    return [one for start in range(0, len(files), BLOCK) for one in _some(model, files[start : start + BLOCK])]
+    return [one for start in range(0, len(files), BLOCK) for one in _some(model, files[start : start + BLOCK], top)]
+
+
+def guesses(model: Model, pictures: Iterator[Tensor]) -> list[Guess]:
+    """Of images of the model's side, in blocks."""
+    found: list[Guess] = []
+    while block := [image for image, _ in zip(pictures, range(BLOCK), strict=False)]:
+        p, h = probabilities(model, torch.stack(block))
+        best, label = p.max(-1)
+        found += [
+            Guess(model.classes[i], q, e) for i, q, e in zip(label.tolist(), best.tolist(), h.tolist(), strict=True)
+        ]
+    return found
+
+
+def probabilities(model: Model, images: Tensor) -> tuple[Tensor, Tensor]:
+    """Of every class, and the entropy, in double precision; logits that are not finite are an error."""
+    logits = predict(model.net, images).double()
+    if logits.ndim != 2 or logits.shape[1] != len(model.classes):
+        raise MeadaError(
+            f"{model.path}: logits must be (N, {len(model.classes)}) for its classes, got {tuple(logits.shape)}"
+        )
+    refuse_non_finite(logits, "the pictures")
+    return logits.softmax(-1), softmax_entropy(logits)
+
+
+def prepared(pictures: Any, side: int) -> Iterator[Tensor]:
+    """Pictures of any kind as images (3, side, side) in [0, 1], each as the network saw its own in training."""
+    if isinstance(pictures, str | Path):
+        for path in pictures_in([Path(pictures)]):
+            yield _tensor(_decoded(path, side))
+    elif isinstance(pictures, Image.Image):
+        small = flat(eight_bits(pictures)).resize((side, side), Image.Resampling.BILINEAR)
+        yield _tensor(np.ascontiguousarray(np.asarray(small).transpose(2, 0, 1)))
+    elif isinstance(pictures, Tensor):
+        yield from _fitted(pictures, side)
+    elif isinstance(pictures, np.ndarray):
+        if pictures.ndim not in (3, 4) or pictures.shape[-1] != 3:
+            raise MeadaError(f"an array must be (H, W, 3) or (N, H, W, 3), got {pictures.shape}")
+        channels_first = np.ascontiguousarray(np.moveaxis(pictures, -1, -3))
+        yield from _fitted(_tensor(channels_first, scale=False), side)
+    elif isinstance(pictures, Sequence):
+        for one in pictures:
+            yield from prepared(one, side)
+    else:
+        raise MeadaError(f"pictures must be paths, Pillow images, arrays or tensors, got {type(pictures).__name__}")
 
 
 def pictures_in(paths: Sequence[Path]) -> list[Path]:
-    """Files as they are; of a folder, all pictures in it and below."""
+    """Files as they are; of a folder, all pictures in it and below; of a pattern, all that match it."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -46,25 +113,60 @@ def pictures_in(paths: Sequence[Path]) -> list[Path]:
             if not inside:
                 raise MeadaError(f"{path} holds no picture ({', '.join(ENDINGS)})")
             found += inside
+        elif has_magic(str(path)) and not path.exists():
+            matches = sorted(Path(match) for match in glob(str(path), recursive=True))
+            if not matches:
+                raise MeadaError(f"no file matches {path}")
+            found += pictures_in(matches)
         else:
             found.append(path)
     return found
 
 
-def _some(model: Model, files: Sequence[Path]) -> list[Prediction]:
+def _decoded(path: Path, side: int) -> np.ndarray:
+    """A file, not a pipe or a device, which might never end."""
+    if not path.is_file():
+        raise MeadaError(f"{path} must be a picture file, got " + ("no file" if path.exists() else "nothing there"))
+    try:
+        with large_ones_too():
+            return decode(path, side, lenient=True)
+    except MeadaError as error:
+        raise MeadaError(f"{path} {error}") from None
+
+
+def _fitted(images: Tensor, side: int) -> Iterator[Tensor]:
+    """Images of another size are resized as Pillow does, with antialiasing."""
+    if images.ndim not in (3, 4) or images.shape[-3] != 3 or 0 in images.shape:
+        raise MeadaError(f"a tensor must be (3, H, W) or (N, 3, H, W), got {tuple(images.shape)}")
+    if images.dtype != torch.uint8 and not images.is_floating_point():
+        raise MeadaError(f"pixels must be uint8 or floats in [0, 1], got {images.dtype}")
+    for one in images.reshape(-1, *images.shape[-3:]):
+        pixels = as_float(one.cpu())
+        if not (pixels.min() >= 0 and pixels.max() <= 1):
+            raise MeadaError(f"pixels must lie in [0, 1], got {float(pixels.min()):g} to {float(pixels.max()):g}")
+        if pixels.shape[-2:] != (side, side):
+            pixels = torch.nn.functional.interpolate(pixels[None], (side, side), mode="bilinear", antialias=True)[0]
+        yield pixels.clamp(0, 1)
+
+
+def _tensor(pixels: np.ndarray, *, scale: bool = True) -> Tensor:
+    images = torch.from_numpy(pixels)
+    return as_float(images) if scale else images
+
+
+def _some(model: Model, files: Sequence[Path], top: int) -> list[Prediction]:
     pixels: dict[int, np.ndarray] = {}
-    faults: dict[int, str] = {}
-    with large_ones_too():
-        for place, file in enumerate(files):
-            try:
-                pixels[place] = decode(file, model.side, lenient=True)
-            except MeadaError as error:
-                faults[place] = str(error)
-    said = {place: Prediction(str(files[place]), error=why) for place, why in faults.items()}
+    said: dict[int, Prediction] = {}
+    for place, file in enumerate(files):
+        try:
+            pixels[place] = _decoded(file, model.side)
+        except MeadaError as error:
+            said[place] = Prediction(str(file), error=str(error).removeprefix(f"{file} "))
     if pixels:
-        logits = predict(model.net, torch.from_numpy(np.stack(list(pixels.values()))))
-        p, label = logits.double().softmax(-1).max(-1)
-        h = softmax_entropy(logits.double())
+        p, h = probabilities(model, torch.from_numpy(np.stack(list(pixels.values()))))
+        best, labels = p.topk(min(top, len(model.classes)), dim=-1)
         for row, place in enumerate(pixels):
-            said[place] = Prediction(str(files[place]), model.classes[int(label[row])], float(p[row]), float(h[row]))
+            names = [model.classes[i] for i in labels[row].tolist()]
+            ranked = tuple(zip(names, best[row].tolist(), strict=True))
+            said[place] = Prediction(str(files[place]), ranked, float(h[row]))
     return [said[place] for place in range(len(files))]

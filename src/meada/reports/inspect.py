@@ -11,6 +11,7 @@ from rich.table import Table
 from torch import Tensor
 
 from meada.errors import MeadaError
+from meada.machine.terminal import SafeConsole
 from meada.reports.page.charts import save, sheet
 from meada.reports.page.gallery import rounds as galleries
 from meada.reports.page.gallery import stacked
@@ -52,7 +53,7 @@ def print_rounds(
     title: str,
     console: Console | None = None,
 ) -> None:
-    console = console or Console()
+    console = console or SafeConsole()
     table = Table("", title=title)
     for line in rounds:
         table.add_column(f"round {line['round']}", justify="right")
