@@ -37,7 +37,7 @@ def write_bytes(path: Path, content: bytes, *, checked: bool = True) -> None:
 
     ``checked=False`` keeps no checksum: for files that carry their own, or from which nothing is read back.
     """
-    home = sums_folder(path) if checked else None
+    home = sums_folder(path) if checked and path.name != SUMS else None
     if home:  # the new checksum next to the old one, then the file, then the new one alone:
         _note(home, path, content, alone=False)  # a process that is killed in between leaves a file that matches
     _replace(path, content)

@@ -22,7 +22,7 @@ class BadSetting(MeadaError):
 
 
 class Settings(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     def __init__(self, **values: Any) -> None:
         try:

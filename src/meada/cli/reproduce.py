@@ -40,12 +40,10 @@ def reproduce(
 
     Example: meada reproduce digits --methods erm,meada --seeds 3 --jobs 2
     """
-    from meada.errors import MeadaError
-    from meada.reproduce.engines import run_on
+    from meada.reproduce.engines import refuse_settings, run_on
     from meada.reproduce.sets import FOLDERS, items_of
 
-    if jobs < 1:
-        raise MeadaError(f"--jobs must be 1 or more, got {jobs}")
+    refuse_settings(engine, jobs, cores, address, timings or [])
     changes = [*(set_ or []), *([f"scale={scale}"] if scale != 1 else [])]
     items = items_of(what, [m for m in methods.split(",") if m], seeds, changes)
     folder = out or Path("results") / FOLDERS.get(what, what)

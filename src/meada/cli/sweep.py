@@ -33,9 +33,10 @@ def sweep(
     Example: meada sweep digits/meada --grid beta=1,10,100 --seeds 5 --out results/beta
     """
     from meada.cli.reproduce import _report
-    from meada.reproduce.engines import run_on
+    from meada.reproduce.engines import refuse_settings, run_on
     from meada.reproduce.sweep import sweep as items_of
 
+    refuse_settings(engine, jobs, cores, address)
     items = items_of(recipe, grid or [], seeds, set_ or [], trust or ())
     if dry_run:
         for item in items:

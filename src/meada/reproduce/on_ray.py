@@ -31,7 +31,7 @@ from meada.runs.recipe import from_toml, to_toml
 
 TRIES = 5  # times that a run is begun again after its node or worker was lost
 PATIENCE = 30.0  # seconds that a run of a lost node has to let go of its folder
-COPIED_FILES = ("recipe.toml", "log.jsonl", "*.safetensors", "selected/*.safetensors", "record.json")
+COPIED_FILES = ("checksums.json", "recipe.toml", "log.jsonl", "*.safetensors", "selected/*.safetensors", "record.json")
 
 
 @dataclass

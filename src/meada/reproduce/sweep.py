@@ -39,6 +39,8 @@ def axis(recipe: Recipe, entry: str) -> list[str]:
     values = [value.strip() for value in text.split(",")]
     if not sign or not key.strip() or not all(values):
         raise MeadaError(f"--grid must be key=value,value, as in beta=1,10,100, got {entry}")
+    if len(set(values)) < len(values) or {value.lower().lstrip("+-") for value in values} & {"nan", "inf"}:
+        raise MeadaError(f"--grid {entry}: values must be finite and different from each other")
     name = full_key(recipe, key.strip())
     return [f"{name}={value}" for value in values]
 

@@ -28,6 +28,18 @@ OPTIONAL = ("loss", "augment")
 TITLES = {"data": "data set", "loss": "method", "augment": "augmentation"}
 GIVES: dict[str, type] = {"data": Task, "network": nn.Module, "method": Method, "loss": Method}
 MAKERS = {"network": {"timm": timm_network}}
+# Arguments of whatever a recipe names, by what they are called, and the least that makes sense.
+LEAST = {"beta": 0, "gamma": 0, "step_size": 0, "steps": 0, "block": 1}
+    "beta": 0,
+    "gamma": 0,
+    "step_size": 0,
+    "steps": 0,
+    "block": 1,
+    "train": 1,
+    "validation": 1,
+    "test": 1,
+    "side": 1,
+}
 # Next to any network's own arguments: a file below the data folder's ``weights``, and whether it may
 # leave some of the network at random. ``meada.runs.run.build_network`` reads them.
 WEIGHTS: dict[str, Any] = {"weights": (str | None, None), "partial": (bool | None, None)}
@@ -113,6 +125,7 @@ def filled(kind: str, table: Any, trust: Iterable[str]) -> dict[str, Any]:
         values = model(**{k: v for k, v in table.items() if k != "name"})
     except ValidationError as error:
         raise explain(model, error).under(kind) from None
+    _refuse_nonsense(kind, values.model_dump())
     space = {"space": table["space"]} if isinstance(table.get("space"), Trusted) else {}
     return {"name": name, **without_none(values.model_dump()), **space}
 
@@ -127,6 +140,14 @@ def _model(kind: str, name: str, function: Callable[..., Any], more: Mapping[str
         return signature_model(parameters, more)
     except Exception as error:  # an annotation that is no type, a name that pydantic keeps for itself
         raise MeadaError(f"{kind} '{name}' has arguments that cannot be settings: {first_line(error)}") from None
+
+
+def _refuse_nonsense(kind: str, values: Mapping[str, Any]) -> None:
+    for key, low in LEAST.items():
+        found = values.get(key)
+        numbers = found if isinstance(found, list | tuple) else [found]
+        if any(isinstance(number, int | float) and not number >= low for number in numbers):
+            raise MeadaError(f"key '{kind}.{key}' must be {low} or more, got {found!r}")
 
 
 def without_none(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -54,9 +54,9 @@ class Recipe(Settings):
     and hold its arguments.
     """
 
-    name: str
+    name: str = Field(min_length=1, pattern=r"^[^\x00-\x1f\x7f]*$")
     note: str = ""
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, lt=2**63)
     data: dict[str, Any]
     network: dict[str, Any]
     method: dict[str, Any]
