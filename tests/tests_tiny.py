@@ -1,5 +1,6 @@
 """Networks and a recipe so small that a run takes seconds; used by tests through their files."""
 
+import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,20 @@ def tiny(num_classes: int = 10) -> nn.Module:
         nn.ReLU(),
         nn.Linear(16, num_classes),
     )
+
+
+def gated(num_classes: int = 10, gate: str = "") -> nn.Module:
+    """Trains for some steps and then waits for the file ``gate``: a run that is surely not over yet."""
+    net = tiny(num_classes)
+    seen = [0]
+
+    def wait(*_: Any) -> None:
+        seen[0] += net.training
+        while seen[0] > 8 and not Path(gate).exists():
+            time.sleep(0.05)
+
+    net.register_forward_pre_hook(wait)
+    return net
 
 
 def plain(num_classes: int = 10) -> nn.Module:

@@ -30,7 +30,7 @@ from meada.reproduce.runner import (
 from meada.runs.recipe import from_toml, to_toml
 
 TRIES = 5  # times that a run is begun again after its node or worker was lost
-PATIENCE = 30.0  # seconds that a run of a lost node has to let go of its folder
+PATIENCE = 120.0  # seconds that a run of a lost node has to let go of its folder
 COPIED_FILES = ("checksums.json", "recipe.toml", "log.jsonl", "*.safetensors", "selected/*.safetensors", "record.json")
 
 
@@ -102,12 +102,14 @@ def _trained(toml: str, out: Path, cores: int, command: Command, trust: Sequence
     item = Item(from_toml(path, trust))
     path.unlink()
     began = time.monotonic()
+    deadline = began + PATIENCE
     while True:
         if item.done(out):
             return End(0, "", time.monotonic() - began)
-        code, line = _train(command(item, out), cores)
-        # a lost node's run may take a moment to die and let go of its folder
-        if ELSEWHERE not in line or time.monotonic() - began > PATIENCE:
+        # A lost node's run may take a moment to die and let go of its folder: a look at the lock costs nothing,
+        # while a process that finds it taken has imported torch first.
+        code, line = (1, ELSEWHERE) if item.folder(out).locked else _train(command(item, out), cores)
+        if ELSEWHERE not in line or time.monotonic() > deadline:
             return End(code, line, time.monotonic() - began)
         time.sleep(0.5)
 

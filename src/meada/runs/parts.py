@@ -30,16 +30,6 @@ GIVES: dict[str, type] = {"data": Task, "network": nn.Module, "method": Method, 
 MAKERS = {"network": {"timm": timm_network}}
 # Arguments of whatever a recipe names, by what they are called, and the least that makes sense.
 LEAST = {"beta": 0, "gamma": 0, "step_size": 0, "steps": 0, "block": 1}
-    "beta": 0,
-    "gamma": 0,
-    "step_size": 0,
-    "steps": 0,
-    "block": 1,
-    "train": 1,
-    "validation": 1,
-    "test": 1,
-    "side": 1,
-}
 # Next to any network's own arguments: a file below the data folder's ``weights``, and whether it may
 # leave some of the network at random. ``meada.runs.run.build_network`` reads them.
 WEIGHTS: dict[str, Any] = {"weights": (str | None, None), "partial": (bool | None, None)}

@@ -132,6 +132,17 @@ class RunFolder:
                 raise MeadaError(f"{self.path}: another process is training there") from None
             yield
 
+    @property
+    def locked(self) -> bool:
+        """Whether a process is training there."""
+        if not (self.path / ".lock").exists():
+            return False
+        try:
+            with self.lock():
+                return False
+        except MeadaError:
+            return True
+
     def shared(self, world: World) -> bool:
         """Whether every process sees the first one's folder, as on a common file system."""
         if world.size == 1:

@@ -1,0 +1,119 @@
+"""``meada.load``: a module from pixels to logits, and predictions of pictures of every kind."""
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+from typer.testing import CliRunner
+
+import meada
+from meada.cli.main import app
+from meada.deploy.model import save_model
+from meada.errors import MeadaError
+from meada.runs.network import build_network
+from meada.runs.recipe import resolve
+
+pytestmark = pytest.mark.usefixtures("single")
+CLASSES = ("cat", "dog", "cow")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model file with a threshold, and three pictures of its own size."""
+    torch.set_default_dtype(torch.float32)
+    home = tmp_path_factory.mktemp("load")
+    recipe = resolve({
+        "name": "x", "network": {"name": "lenet"}, "method": {"name": "erm"}, "data": {"name": "embedded"},
+    })  # fmt: skip
+    net = build_network(recipe, 3)
+    save_model(home / "model.safetensors", net, recipe, CLASSES, {"abstain_entropy": "0.5"})
+    (home / "photos").mkdir()
+    rng = np.random.default_rng(3)
+    for number in range(3):
+        Image.fromarray(rng.integers(0, 256, (32, 32, 3), np.uint8)).save(home / "photos" / f"{number}.png")
+    return home
+
+
+def test_it_is_a_module_in_eval_mode(folder):
+    model = meada.load(folder / "model.safetensors")
+    assert isinstance(model, nn.Module) and not model.training and model.classes == CLASSES
+    x = torch.rand(2, 3, 32, 32)
+    assert torch.equal(model(x), model.net(x)) and model(x).shape == (2, 3)
+    assert not model.net.training and model.abstain_entropy == 0.5
+
+
+def test_every_kind_of_picture_gives_the_same(folder):
+    model, path = meada.load(str(folder / "model.safetensors")), folder / "photos" / "0.png"
+    pixels = np.asarray(Image.open(path))
+    tensor = torch.from_numpy(pixels.copy()).permute(2, 0, 1)
+    kinds = [path, str(path), Image.open(path), pixels, pixels / np.float32(255), tensor, tensor / 255, tensor[None]]
+    (wanted,) = model.predict(path)
+    for kind in kinds:
+        (label, probability, entropy) = model.predict(kind)[0]
+        assert (label, entropy) == (wanted.label, pytest.approx(wanted.entropy, abs=1e-5)), type(kind)
+        assert probability == pytest.approx(wanted.probability, abs=1e-5)
+    p = model(tensor[None] / 255).softmax(-1)[0].double()
+    assert wanted.probability == pytest.approx(float(p.max()), abs=1e-5)
+    assert wanted.entropy == pytest.approx(-sum(float(q) * math.log(q) for q in p), abs=1e-5)
+    assert len(model.predict([path, pixels, tensor])) == 3
+    assert len(model.predict(folder / "photos")) == len(model.predict(f"{folder}/photos/*.png")) == 3
+
+
+def test_another_size_is_resized_as_in_training(folder):
+    model = meada.load(folder / "model.safetensors")
+    large = Image.open(folder / "photos" / "0.png").resize((96, 64), Image.Resampling.BICUBIC)
+    by_pillow, by_torch = model.predict(large)[0], model.predict(np.asarray(large))[0]
+    assert by_pillow.entropy == pytest.approx(by_torch.entropy, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    "pictures, sentence",
+    [
+        ("nowhere.png", "nowhere.png must be a picture file, got nothing there"),
+        ("*.nothing", "no file matches"),
+        (3, "pictures must be paths, Pillow images, arrays or tensors, got int"),
+        (torch.rand(1, 32, 32), r"a tensor must be \(3, H, W\)"),
+        (torch.full((3, 32, 32), 255.0), r"pixels must lie in \[0, 1\], got 255 to 255"),
+        (torch.full((3, 32, 32), math.nan), "pixels must lie in"),
+        (torch.zeros(3, 32, 32, dtype=torch.long), "pixels must be uint8 or floats"),
+        (np.zeros((32, 32)), r"an array must be \(H, W, 3\)"),
+    ],
+)
+def test_what_is_no_picture_is_a_sentence(folder, pictures, sentence):
+    with pytest.raises(MeadaError, match=sentence):
+        meada.load(folder / "model.safetensors").predict(pictures)
+
+
+def test_the_verb_takes_patterns_and_writes_csv_and_json(folder, tmp_path):
+    words = [
+        "predict",
+        folder / "model.safetensors",
+        f"{folder}/photos/[01].png",
+        folder / "photos" / "2.png",
+        "--top",
+        2,
+    ]
+    got = CliRunner().invoke(app, [str(w) for w in [*words, "--csv", tmp_path / "p.csv", "--json"]])
+    assert got.exception is None, got.exception
+    told, rows = json.loads(got.output), list(csv.DictReader((tmp_path / "p.csv").open()))
+    assert (
+        [Path(one["file"]).name for one in told] == ["0.png", "1.png", "2.png"] == [Path(r["file"]).name for r in rows]
+    )
+    for one, row in zip(told, rows, strict=True):
+        assert [t["probability"] for t in one["top"]] == sorted((t["probability"] for t in one["top"]), reverse=True)
+        assert row["label"] == one["label"] and row["label_2"] == one["top"][1]["label"]
+        assert one["abstain"] is (one["entropy"] > 0.5) is (row["abstain"] == "true")
+
+
+def test_missing_files_are_named_and_the_others_predicted(folder, tmp_path):
+    words = ["predict", folder / "model.safetensors", folder / "photos" / "0.png", tmp_path / "gone.png", "--json"]
+    got = CliRunner().invoke(app, [str(w) for w in words])
+    good, bad = json.loads(got.output)
+    assert good["label"] in CLASSES and "must be a picture file, got nothing there" in bad["error"]
+    assert isinstance(got.exception, MeadaError) and "gone.png must be a picture file" in str(got.exception)
