@@ -126,7 +126,8 @@ class Journal:
         self._losses = [torch.tensor(loss) for loss in extras["losses"]]
         self._pictures = self.folder.load_gallery()
         if self.world.first:
-            self._lines = extras.get("log") or self.folder.rewind_log(training.step, training.round)
+            held = extras.get("log")  # an earlier version left it out
+            self._lines = self.folder.rewind_log(training.step, training.round) if held is None else list(held)
             self.folder.restore_log(self._lines)
 
     def _candidate(self, training: Training) -> None:
