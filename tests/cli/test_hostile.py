@@ -136,9 +136,9 @@ def test_a_pipe_is_not_waited_for(model, tmp_path, single):
         (["sweep", "digits/meada", "--out", "x", "--grid", "beta=nan", "--dry-run"], "must be finite and different"),
         (["sweep", "digits/meada", "--out", "x", "--grid", "beta=1,1", "--dry-run"], "must be finite and different"),
         (["sweep", "digits/meada", "--out", "x", "--jobs", "0", "--dry-run"], "--jobs must be 1 or more, got 0"),
-        (["sweep", "digits/meada", "--out", "x", "--engine", "zz", "--dry-run"], "--engine zz"),
+        (["sweep", "digits/meada", "--out", "x", "--engine", "zz", "--dry-run"], "unknown engine 'zz'"),
         (["sweep", "digits/meada", "--out", "x", "--cores", "-1", "--dry-run"], "--cores must be 1 or more, got -1"),
-        (["reproduce", "digits", "--engine", "x", "--dry-run"], "--engine x"),
+        (["reproduce", "digits", "--engine", "x", "--dry-run"], "unknown engine 'x'"),
         (["reproduce", "digits", "--cores", "0", "--dry-run"], "--cores must be 1 or more, got 0"),
         (
             ["reproduce", "digits", "--timings", "nosuch", "--dry-run"],
