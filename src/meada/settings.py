@@ -65,7 +65,9 @@ def signature_model(
         if p.kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
         and name != "num_classes"  # a network's comes from the data
     }
-    return create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields, **(more or {}))
+    return create_model(
+        "Arguments", __config__=ConfigDict(extra="forbid", allow_inf_nan=False), **fields, **(more or {})
+    )
 
 
 def flattened(table: dict[str, Any], path: str = "") -> dict[str, Any]:
