@@ -3,10 +3,17 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: quickstart check lint test docs linkcheck wheel bench bench-check clean
+.PHONY: example quickstart check lint test docs linkcheck wheel bench bench-check clean
 
 quickstart: .venv/quickstart
 	$(BIN)/meada quickstart
+
+# Solar cells: train on monocrystalline ones, test on polycrystalline ones. The data may be used for research (CC BY-NC-SA).
+example: .venv/quickstart
+	$(PIP) --no-deps elpv-dataset==1.0.0.post1
+	$(BIN)/python -m benchmarks.solar_cells example/cells
+	$(BIN)/meada robustify --data example/cells/mono --test example/cells/poly --minutes 10 --out example/model
+	@echo "The page: example/model/report.html"
 
 check: lint test
 

@@ -77,7 +77,7 @@ class Outcome:
 
 def judge(scores: Scores, trained: Families, s0: float) -> tuple[Decision, dict[str, Any]]:
     """The decision, and everything about the candidates that does not depend on it."""
-    rows = list(rule_rows(scores, trained))
+    rows = rule_rows(scores.names, trained)
     shifted = {name: scores.correct(name, rows).mean(0) for name in scores.candidates}
     held_out = {name: scores.correct(name, ["held_out"])[0] for name in scores.candidates}
     decision = decide(held_out, shifted, s0, rows)

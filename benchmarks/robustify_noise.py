@@ -1,0 +1,102 @@
+"""How often ``robustify`` claims a gain where there is none, and how far two plain trainings lie apart.
+
+The "method" trains on copies of the clean pictures in the place of views: an exact null. Each run trains a small
+network three times on handwritten digits (plain, plain again in another order, and the null method) and asks the rule.
+
+    python -m benchmarks.robustify_noise --runs 40 --out results/robustify/null/record.json
+"""
+
+import argparse
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from meada.datasets.embedded import embedded
+from meada.datasets.task import Samples, Task
+from meada.evaluation import predict
+from meada.files import write_json
+from meada.methods.method import Context, Method
+from meada.methods.parts.descent import Descent
+from meada.robustify.rule import Decision, decide
+from meada.robustify.scoring import rule_rows, sets
+from meada.robustify.training import Tuning, plain, tune
+from meada.streams import key
+from meada.types import Batch, Families, Scalar
+
+TRAINED: Families = frozenset({"tone", "colour", "geometry", "filter", "edges", "blur", "frequency"})
+STEPS, BATCH, RATE = 200, 32, 3e-3
+
+
+def small(classes: int) -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 5, stride=2), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 16, 5, stride=2), nn.ReLU(),
+        nn.Flatten(), nn.Linear(16 * 25, classes),
+    )  # fmt: skip
+
+
+def copies(net: nn.Module, batch: Batch, context: Context) -> Scalar:
+    """CE(clean) + CE(copy), halved: the loss of plain training."""
+    return cross_entropy(net(torch.cat([batch.x, batch.x])), batch.y.repeat(2))
+
+
+def one_run(task: Task, seed: int, s0: float) -> tuple[Decision, dict[str, float]]:
+    """Scores of the rule for plain, plain_repeat and the null method from the same first weights."""
+    made = sets(task.validation, {}, trained=TRAINED, shifted_n=len(task.validation), severities=[3, 5], seed=seed)
+    rows = {name: made[name]() for name in rule_rows(list(made), TRAINED)}
+    methods = {
+        "plain": plain(32),
+        "plain_repeat": plain(32),
+        "hardened": Method(loss=copies, augment=plain(32).augment),
+    }
+    held, shifted = {}, {}
+    for place, (name, method) in enumerate(methods.items()):
+        torch.manual_seed(key(seed, "first weights"))
+        net = small(len(task.classes))
+        order = seed + 1_000_003 * place
+        tune(net, task.train, Tuning(method, Descent(lr=RATE, schedule="cosine"), STEPS, BATCH, order))
+        held[name] = right(net, task.validation)
+        shifted[name] = np.mean([right(net, Samples(x, y)) for x, y in rows.values()], 0)
+    means = {name: 100 * float(one.mean()) for name, one in shifted.items()}
+    return decide(held, shifted, s0, list(rows)), means
+
+
+def right(net: nn.Module, samples: Samples) -> np.ndarray:
+    guess = predict(net, samples.images).argmax(-1)
+    return (guess == samples.labels).numpy().astype(np.float64)
+
+
+def record(runs: int, train: int, validation: int, s0: float) -> dict[str, Any]:
+    task: Task = embedded(train=train, validation=validation, test=10)
+    found = [one_run(task, seed, s0) for seed in range(runs)]
+    gaps = [means["plain"] - means["plain_repeat"] for _, means in found]
+    return {
+        "runs": runs, "train": len(task.train), "held_out": len(task.validation), "steps": STEPS, "s0": s0,
+        "claims": sum(decision.gains["hardened"].beyond_noise for decision, _ in found),
+        "delivered_other_than_plain": sum(decision.delivered != "plain" for decision, _ in found),
+        "run_to_run_sd": statistics.fmean(gap**2 / 2 for gap in gaps) ** 0.5,
+        "means": [means for _, means in found],
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=40)
+    parser.add_argument("--train", type=int, default=400)
+    parser.add_argument("--validation", type=int, default=200)
+    parser.add_argument("--s0", type=float, default=1.0)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    found = record(given.runs, given.train, given.validation, given.s0)
+    if given.out:
+        write_json(given.out, {"command": "python -m benchmarks.robustify_noise", **found})
+    print(json.dumps({k: v for k, v in found.items() if k != "means"}, indent=2))
+
+
+if __name__ == "__main__":
+    main()
