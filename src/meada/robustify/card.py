@@ -19,7 +19,7 @@ def card(outcome: Outcome) -> str:
     plan, classes, delivered = held["plan"], held["classes"], outcome.delivered
     return "\n\n".join([
         f"# {plan['network']}: {delivered}",
-        f"A classifier of {len(classes)} classes ({_some(classes)}). {outcome.verdict}",
+        f"A classifier of {len(classes)} classes ({some(classes)}). {outcome.verdict}",
         "## Data",
         "\n".join(f"- {name}: {what}" for name, what in held["provenance"].items()),
         "## Candidates",
@@ -66,6 +66,7 @@ def _markdown(rows: Sequence[tuple[str, ...]]) -> str:
     return "\n".join([line(rows[0]), "|---|" + "--:|" * (len(rows[0]) - 1), *map(line, rows[1:])])
 
 
-def _some(names: Sequence[str], shown: int = 8) -> str:
+def some(names: Sequence[str], shown: int = 8) -> str:
+    """The first few names and how many there are more."""
     more = f" and {len(names) - shown} more" if len(names) > shown else ""
     return ", ".join(list(names)[:shown]) + more

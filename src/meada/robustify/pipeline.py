@@ -22,11 +22,11 @@ from meada.machine.environment import environment
 from meada.networks.head import head_of
 from meada.robustify.card import card
 from meada.robustify.outcome import ABOUT, FORMAT, RULE, Outcome, entropy_limit, judge, seconds, temperature
+from meada.robustify.page import training_views, write_report
 from meada.robustify.plan import Facts, Plan, default_seconds, duration, estimate, fit, plan_for
 from meada.robustify.progress import Bar, progress
 from meada.robustify.request import Request
 from meada.robustify.rule import run_to_run, smallest_difference
-from meada.robustify.sections import write_report
 from meada.robustify.stages import Work, carry_out, load_scores
 from meada.robustify.timing import measure
 from meada.runs.recipe import load_table
@@ -170,7 +170,7 @@ def deliver(work: Work, total: float) -> Outcome:
     about = {} if limit is None else {"abstain_entropy": repr(limit)}
     save_model(work.out / "model.safetensors", net, work.recipe(), work.task.classes, about)
     write_text(work.out / "MODEL_CARD.md", card(outcome))
-    write_report(outcome)
+    write_report(outcome, scores, training_views(work))
     write_json(work.out / "outcome.json", content)
     return outcome
 

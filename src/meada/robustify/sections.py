@@ -1,39 +1,173 @@
-"""The report page of ``robustify``: the answer first, then the evidence."""
+"""Sections of the report page that need the predictions: corruptions, classes, confusion, calibration."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
-from meada.reports.page import write
-from meada.reports.page.blocks import Block, Chart, Page, Section, Series, Table, Text
+import numpy as np
+import torch
+from torch import Tensor
+
+from meada.reports.page.blocks import Block, Cell, Chart, Section, Series, Table, Text
+from meada.robustify.card import some
 from meada.robustify.outcome import Outcome
+from meada.robustify.scoring import Scores
+
+BINS = 10  # of confidence
+MOST_CLASSES = 20  # shown as a matrix; of more, the pairs that are mixed up most
+MOST_ROWS = 30  # classes in a table, half of them from either end
 
 
-def write_report(outcome: Outcome) -> None:
-    """``report.html``."""
-    page = Page(f"Delivered: {outcome.delivered}", tuple(_sections(outcome)))
-    write(page, out=outcome.out / "report.html")
+def corruptions(outcome: Outcome, scores: Scores) -> Section:
+    """Plain and delivered under each corruption and shift; then every candidate, as a table."""
+    names = [*scores.group("corruption/"), *scores.group("shift/")]
+
+    def accuracy(candidate: str) -> tuple[float, ...]:
+        return tuple(100 * float(one.mean()) for one in scores.correct(candidate, names))
+
+    titles = tuple(name.split("/", 1)[1].replace("_", " ") for name in names)
+    bars = tuple(Series(name, accuracy(name), colour=k) for k, name in enumerate(pair(outcome)))
+    every = {candidate: accuracy(candidate) for candidate in scores.candidates}
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (title, *(one[k] for one in every.values())) for k, title in enumerate(titles)
+    )
+    blocks = (
+        Chart("bars", "Accuracy (%) by corruption and shift", bars, "change", "accuracy (%)", titles, y_range=(0, 100)),
+        Table("Accuracy (%)", ("change", *every), rows),
+    )
+    return Section("Corruptions and shifts", blocks)
 
 
-def _sections(outcome: Outcome) -> Iterator[Section]:
-    held = outcome.content
-    yield Section("Is it better?", (Text(outcome.verdict), _bars(outcome), Text(held["about"], "warning")))
-    head, *lines = outcome.rows()
-    numbers: tuple[tuple[str | float, ...], ...] = tuple((line[0], *map(float, line[1:])) for line in lines)
-    rule = (Table("All candidates, accuracy (%)", head, numbers), Text(f"{outcome.counts()}. {held['rule']}"))
-    yield Section("Candidates", rule)
-    yield Section("Each corruption and shift", (_each(outcome),))
-    spent = tuple((name, round(value, 1)) for name, value in held["seconds"].items())
-    yield Section("Time", (Table("Seconds by stage", ("stage", "seconds"), spent),))
+def classes(outcome: Outcome, scores: Scores) -> Section:
+    """Accuracy of each class before and after, on unchanged and on corrupted pictures; the worst change first."""
+    if outcome.delivered == "plain":
+        return Section("Classes", (Text("The delivered model is plain fine-tuning, so no class changes."),))
+    clean, changed = per_class(outcome, scores, ["held_out"]), per_class(outcome, scores, scores.group("corruption/"))
+    by_change = sorted(changed, key=lambda one: one[3] - one[2])
+    lookup = {one[0]: one for one in clean}
+    rows: list[tuple[Cell, ...]] = []
+    for name, n, before, after in ends(by_change):
+        _, _, *held = lookup.get(name, (name, 0, None, None))
+        rows.append((name, n, before, after, after - before, *held))
+    worse = [one[0] for one in by_change if one[3] < one[2]]
+    said = (
+        f"Under corruptions {len(worse)} of {len(changed)} classes are recognised less often than by plain "
+        f"fine-tuning: {some(worse)}."
+        if worse
+        else f"Under corruptions none of the {len(changed)} classes is recognised less often than by plain fine-tuning."
+    )
+    columns = ("class", "pictures", "plain", outcome.delivered, "change", "unchanged: plain", "unchanged: delivered")
+    left = f" The table has {len(rows)} of {len(changed)} classes." if len(rows) < len(changed) else ""
+    title = "Accuracy (%) of each class under corruptions, the largest loss first"
+    return Section("Classes", (Text(said + left), Table(title, columns, tuple(rows))))
 
 
-def _bars(outcome: Outcome) -> Block:
-    head, *lines = outcome.rows()
-    shown = [line for line in lines if line[0].split()[0] in ("plain", outcome.delivered)]
-    series = tuple(Series(line[0], tuple(map(float, line[1:]))) for line in shown)
-    return Chart("bars", "Accuracy (%)", series, "pictures", "accuracy (%)", tuple(head[1:]), y_range=(0, 100))
+def per_class(outcome: Outcome, scores: Scores, names: Sequence[str]) -> list[tuple[str, int, float, float]]:
+    """Class, pictures (each corruption of one counts), accuracy (%) of plain and of the delivered model."""
+    labels = torch.cat([scores.labels(name) for name in names]).numpy()
+    before, after = (100 * scores.correct(candidate, names).ravel() for candidate in ("plain", outcome.delivered))
+    found = []
+    for k, title in enumerate(outcome.content["classes"]):
+        mine = labels == k
+        if mine.any():
+            found.append((title, int(mine.sum()), float(before[mine].mean()), float(after[mine].mean())))
+    return found
 
 
-def _each(outcome: Outcome) -> Block:
-    of = outcome.content["candidates"]
-    rows = lambda one: {**one["corruptions"]["by_name"], **one["validation_shifts"]["by_name"]}
-    lines = tuple((name, *(rows(one)[name]["accuracy"] for one in of.values())) for name in rows(of["plain"]))
-    return Table("Accuracy (%)", ("pictures", *of), lines)
+def confusion(outcome: Outcome, scores: Scores) -> Section:
+    """What is taken for what under corruptions, before and after."""
+    titles = outcome.content["classes"]
+    tables = {name: counts(scores, name, len(titles)) for name in pair(outcome)}
+    if len(titles) <= MOST_CLASSES:
+        blocks: tuple[Block, ...] = tuple(_matrix(name, table, titles) for name, table in tables.items())
+        about = Text("Rows are the true classes: of 100 pictures of a class, how many are given each label.")
+        return Section("Confusion under corruptions", (about, *blocks))
+    rows = []
+    for name, table in tables.items():
+        share = 100 * table / table.sum(1, keepdims=True).clip(1)
+        np.fill_diagonal(share, 0)
+        worst = np.argsort(share, axis=None)[::-1][:10]
+        rows += [(name, titles[i // len(titles)], titles[i % len(titles)], float(share.flat[i])) for i in worst]
+    columns = ("model", "true class", "taken for", "of 100")
+    return Section("Confusion under corruptions", (Table("The pairs mixed up most", columns, tuple(rows)),))
+
+
+def counts(scores: Scores, candidate: str, classes: int) -> np.ndarray:
+    """Pictures of each true class (rows) by predicted class, over all corruptions."""
+    table = np.zeros((classes, classes))
+    for name in scores.group("corruption/") or ["held_out"]:
+        np.add.at(table, (scores.labels(name).numpy(), scores.logits(candidate, name).argmax(-1).numpy()), 1)
+    return table
+
+
+def _matrix(name: str, table: np.ndarray, titles: Sequence[str]) -> Chart:
+    share = 100 * table / table.sum(1, keepdims=True).clip(1)
+    series = tuple(Series(title, tuple(map(float, row))) for title, row in zip(titles, share, strict=True))
+    return Chart("heat", f"{name}: of 100", series, "taken for", "true class", tuple(titles), y_range=(0, 100))
+
+
+def calibration(outcome: Outcome, scores: Scores) -> Section:
+    """Reliability diagrams of plain and of the model as delivered, temperature included."""
+    groups = {"unchanged pictures": ["held_out"], "corruptions": scores.group("corruption/")}
+    scale = outcome.content["temperature"]["value"]
+    blocks: list[Block] = [
+        Text("A model that is 80 % sure should be right 8 times in 10: on the diagonal. Below it, it is too sure.")
+    ]
+    for title, names in groups.items():
+        if not names:
+            continue
+        labels = torch.cat([scores.labels(name) for name in names])
+        series = tuple(
+            reliability(name, _logits(scores, name, names) / _temperature(outcome, name, scale), labels, colour)
+            for colour, name in enumerate(pair(outcome))
+        )
+        blocks.append(Chart("lines", f"Reliability, {title}", series, "confidence (%)", "right (%)",
+                            y_range=(0, 100), diagonal=True, small=True))  # fmt: skip
+    said = (
+        f"The delivered model's logits are divided by {scale:.2f}, fitted on held-out pictures."
+        if scale != 1
+        else "The delivered model's logits are as trained: temperature scaling did not help."
+    )
+    blocks += [Text(said), _scores(outcome)]
+    return Section("Calibration", tuple(blocks))
+
+
+def reliability(name: str, logits: Tensor, labels: Tensor, colour: int) -> Series:
+    """Share of right answers by mean confidence, in ten bins of confidence.
+
+    >>> one = reliability("m", torch.tensor([[0.0, 0.0], [9.0, 0.0]]), torch.tensor([1, 0]), 0)
+    >>> one.y, [round(x) for x in one.x]
+    ((0.0, 100.0), [50, 100])
+    """
+    confidence, guess = (one.numpy() for one in logits.double().softmax(-1).max(-1))
+    right = guess == labels.numpy()
+    which = np.clip(np.ceil(confidence * BINS).astype(int), 1, BINS)
+    full = [b for b in range(1, BINS + 1) if (which == b).any()]
+    mean = lambda values: tuple(100 * float(values[which == b].mean()) for b in full)
+    return Series(name, mean(right), mean(confidence), colour=colour)
+
+
+def _temperature(outcome: Outcome, name: str, scale: float) -> float:
+    return scale if name == outcome.delivered else 1.0
+
+
+def _logits(scores: Scores, candidate: str, names: Sequence[str]) -> Tensor:
+    return torch.cat([scores.logits(candidate, name) for name in names])
+
+
+def _scores(outcome: Outcome) -> Table:
+    rows = tuple(
+        (name, group, one[group]["ece"], one[group]["nll"])
+        for name, one in outcome.content["candidates"].items()
+        for group in ("held_out", "corruptions")
+    )
+    columns = ("candidate", "pictures", "ECE", "NLL (nats)")
+    return Table("Calibration before temperature scaling", columns, rows, {"ECE": 3, "NLL (nats)": 3})
+
+
+def pair(outcome: Outcome) -> tuple[str, ...]:
+    """Plain, and the delivered model where it is another."""
+    return tuple(dict.fromkeys(("plain", outcome.delivered)))
+
+
+def ends(rows: Sequence[tuple[str, int, float, float]]) -> Sequence[tuple[str, int, float, float]]:
+    half = MOST_ROWS // 2
+    return rows if len(rows) <= MOST_ROWS else [*rows[:half], *rows[-half:]]

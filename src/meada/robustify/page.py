@@ -1,0 +1,142 @@
+"""The report page of ``robustify``: first whether the delivered model is better, then the evidence."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from meada.maximise import hard_views
+from meada.pool import as_float
+from meada.reports.page import write
+from meada.reports.page.blocks import Block, Chart, Gallery, Page, Picture, Section, Series, Table, Text
+from meada.reports.page.gallery import png
+from meada.robustify.families import space_of
+from meada.robustify.outcome import Outcome
+from meada.robustify.scoring import Scores
+from meada.robustify.sections import calibration, classes, confusion, corruptions
+from meada.robustify.stages import Work
+from meada.types import Images, Labels
+
+SHOWN = 8  # pictures in the gallery
+
+
+@dataclass(frozen=True)
+class Views:
+    """A few training pictures and the view of each that the hardened candidate was shown."""
+
+    pictures: Images
+    views: Images
+    labels: Labels
+    about: str
+
+
+def training_views(work: Work) -> Views:
+    """One picture of each class in turn, seen through the network that hardening started from."""
+    train, plan = work.task.train, work.plan
+    index = _one_of_each(train.labels)
+    x, y = as_float(train.images[index]), train.labels[index]
+    net = work.load("probe") if plan.pretrained else work.load("plain")
+    space = space_of(work.facts["families"]["colour"])
+    views = hard_views(
+        net, x, y, space=space, k=plan.views, hardness=plan.hardness, seed=work.request.seed, index=index
+    )
+    how = (
+        f"the choice among {plan.views} random changes leans to those that the network finds hard "
+        f"(hardness {plan.hardness:g})"
+        if plan.views > 1 and plan.hardness > 0
+        else "a random change"
+    )
+    return Views(x, views, y, f"Hardening trains on each picture and on a view of it: {how}; new at every step.")
+
+
+def _one_of_each(labels: Labels) -> Tensor:
+    """Positions of the first picture of each class, then of the second, up to the number shown.
+
+    >>> _one_of_each(torch.tensor([0, 0, 1]))
+    tensor([0, 2, 1])
+    """
+    order = sorted(range(len(labels)), key=lambda i: (int((labels[:i] == labels[i]).sum()), int(labels[i])))
+    return torch.tensor(order[:SHOWN])
+
+
+def write_report(outcome: Outcome, scores: Scores, views: Views | None = None) -> None:
+    """Write ``report.html``: one file that needs nothing from the network."""
+    page = Page(f"Delivered: {outcome.delivered}", tuple(sections(outcome, scores, views)))
+    write(page, out=outcome.out / "report.html")
+
+
+def sections(outcome: Outcome, scores: Scores, views: Views | None = None) -> Iterator[Section]:
+    held = outcome.content
+    yield Section("Is it better?", (Text(answer(outcome)), _picture(outcome), Text(held["about"], "warning")))
+    yield Section("Candidates", tuple(_candidates(outcome)))
+    if views is not None:
+        yield Section("Hard views", (_gallery(views, held["classes"]),))
+    yield corruptions(outcome, scores)
+    yield classes(outcome, scores)
+    yield confusion(outcome, scores)
+    yield calibration(outcome, scores)
+    yield Section("Time", (_time(held["seconds"]),))
+
+
+def answer(outcome: Outcome) -> str:
+    """Better or not, by how much, and what it costs, in one sentence or two."""
+    held, name = outcome.content, outcome.delivered
+    minutes = held["seconds"]["total"] / 60
+    if name == "plain":
+        return f"{outcome.verdict} The comparison took {minutes:.0f} minutes."
+    a, b = held["candidates"][name], held["candidates"]["plain"]
+    change, clean = held["differences"][name]["corruptions"], held["differences"][name]["held_out"]
+    return (
+        f"Yes: under corruptions {name} is right on {a['corruptions']['mean']:.1f} % of the held-out pictures where "
+        f"plain fine-tuning is right on {b['corruptions']['mean']:.1f} % ({_interval(change)}); on unchanged pictures "
+        f"it is right on {a['held_out']['accuracy']:.1f} % against {b['held_out']['accuracy']:.1f} % "
+        f"({_interval(clean)}). The comparison took {minutes:.0f} minutes; the model is as large and fast as plain's."
+    )
+
+
+def _interval(found: dict[str, float]) -> str:
+    """
+    >>> _interval({"mean": 8.25, "low": 6.0, "high": 10.5})
+    '+8.2 points, 95 % interval +6.0 to +10.5'
+    """
+    return f"{found['mean']:+.1f} points, 95 % interval {found['low']:+.1f} to {found['high']:+.1f}"
+
+
+def _picture(outcome: Outcome) -> Block:
+    """Plain and delivered on everything that was scored."""
+    head, *lines = outcome.rows()
+    shown = [line for line in lines if line[0].split()[0] in ("plain", outcome.delivered)]
+    series = tuple(
+        Series(line[0].removesuffix(" *"), tuple(map(float, line[1:])), colour=k) for k, line in enumerate(shown)
+    )
+    return Chart("bars", "Accuracy (%)", series, "pictures", "accuracy (%)", tuple(head[1:]), y_range=(0, 100))
+
+
+def _candidates(outcome: Outcome) -> Iterator[Block]:
+    held = outcome.content
+    head, *lines = outcome.rows()
+    yield Table("Accuracy (%); the delivered model has a star", head, tuple((a, *map(float, b)) for a, *b in lines))
+    yield Text(f"Pictures: {outcome.counts()}. Rule: {held['rule']}")
+    rows = tuple(
+        (name, group, one[group]["mean"], one[group]["low"], one[group]["high"])
+        for name, one in held["differences"].items()
+        for group in ("held_out", "corruptions", "validation_shifts")
+        if group in one
+    )
+    columns = ("candidate", "pictures", "difference", "low", "high")
+    yield Table("Points above plain, with 95 % intervals over pictures", columns, rows)
+
+
+def _gallery(views: Views, names: Sequence[str]) -> Gallery:
+    pictures = tuple(
+        Picture((png(x), png(view)), (names[int(label)], names[int(label)]))
+        for x, view, label in zip(views.pictures, views.views, views.labels, strict=True)
+    )
+    return Gallery("Training pictures and a view of each", ("picture", "view"), pictures, views.about)
+
+
+def _time(seconds: dict[str, float]) -> Table:
+    total = seconds["total"] or 1.0
+    rows = tuple((name, value, 100 * value / total) for name, value in seconds.items())
+    return Table("Time spent", ("stage", "seconds", "share (%)"), rows)
