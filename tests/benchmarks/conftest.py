@@ -6,6 +6,7 @@ import pytest
 from benchmarks.subjects import Subject
 from torch import nn
 
+from meada.lookup import Trusted
 from meada.networks.normalise import Normalise
 from meada.runs.recipe import resolve
 
@@ -39,7 +40,7 @@ def plain(num_classes: int = 10) -> nn.Sequential:
 def subject(request: pytest.FixtureRequest) -> Subject:
     """Both ways in which the published code holds its data."""
     pictures = request.param == "pictures"
-    name = f"{__file__}:{'small' if pictures else 'plain'}"
+    name = Trusted(f"{__file__}:{'small' if pictures else 'plain'}")
     recipe = resolve({
         "name": "bench", "data": DATA, "network": {"name": name}, "method": METHOD,
         "descent": {"name": "sgd", "lr": 0.01, "momentum": 0.9}, "plan": {"batch_size": 4},

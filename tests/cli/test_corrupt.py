@@ -50,7 +50,7 @@ def test_json_is_the_sidecar(images, tmp_path) -> None:
     ("words", "sentence"),
     [
         (["--corruptions=fogg"], "did you mean 'fog'"),
-        (["--severity=1,x"], "--severity 1,x is not a list of numbers"),
+        (["--severity=1,x"], "--severity must be numbers separated by commas, such as 1,3,5, got 1,x"),
         (["--severity=7"], "not all in 1 to 5"),
         (["--constants=cifar100"], "did you mean 'cifar'"),
     ],

@@ -100,6 +100,7 @@ def test_one_flipped_bit_of_a_model_is_refused(model, tmp_path, single):
 
 def test_names_reach_the_terminal_as_text(model, tmp_path, single):
     name = tmp_path / "[/x]\x1b[31m.png"
+    name.parent.mkdir()  # the slash makes a folder called "["
     name.write_bytes((model.parent / "p.png").read_bytes())
     code, output, error = call("predict", model, name)
     assert code == 0, error

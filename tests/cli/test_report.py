@@ -41,7 +41,7 @@ def test_the_papers_tables_are_there_as_before(tmp_path):
     (made / "recipe.toml").write_text(to_toml(load_recipe("cifar10c/wideresnet-meada")))
     said = meada("report", tmp_path / "runs", "--table", "3")
     assert "| CIFAR-10-C WideResNet |" in said and "(83.3)" in said
-    assert meada("report", tmp_path, "--table", "3", "--markdown", tmp_path / "t.md") == ""
+    assert meada("report", tmp_path, "--table", "3", "--markdown", tmp_path / "t.md") == f"{tmp_path / 't.md'}\n"
     assert (tmp_path / "t.md").read_text() == said[:-1]
     with pytest.raises(MeadaError, match="none of the runs is on digits"):
         meada("report", tmp_path, "--table", "1")

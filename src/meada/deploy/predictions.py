@@ -141,7 +141,7 @@ def _fitted(images: Tensor, side: int) -> Iterator[Tensor]:
     if images.dtype != torch.uint8 and not images.is_floating_point():
         raise MeadaError(f"pixels must be uint8 or floats in [0, 1], got {images.dtype}")
     for one in images.reshape(-1, *images.shape[-3:]):
-        pixels = as_float(one.cpu())
+        pixels = as_float(one[None].cpu())[0]
         if not (pixels.min() >= 0 and pixels.max() <= 1):
             raise MeadaError(f"pixels must lie in [0, 1], got {float(pixels.min()):g} to {float(pixels.max()):g}")
         if pixels.shape[-2:] != (side, side):
@@ -151,7 +151,7 @@ def _fitted(images: Tensor, side: int) -> Iterator[Tensor]:
 
 def _tensor(pixels: np.ndarray, *, scale: bool = True) -> Tensor:
     images = torch.from_numpy(pixels)
-    return as_float(images) if scale else images
+    return as_float(images[None])[0] if scale else images
 
 
 def _some(model: Model, files: Sequence[Path], top: int) -> list[Prediction]:

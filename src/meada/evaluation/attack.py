@@ -19,7 +19,7 @@ from meada.networks.freezing import frozen
 from meada.pool import as_float
 from meada.spaces.pixels import ball
 from meada.streams import stream
-from meada.types import Images, Labels
+from meada.types import Images, Labels, Logits
 
 RADIUS = 2.0  # levels of 255, in the maximum norm
 STEPS = 10
@@ -67,14 +67,18 @@ def under_attack(
     for name, samples in domains.items():
         some = fixed_subset(name, samples, n)
         images, labels, noise = as_float(some.images), some.labels, stream("attack", name)
+        before = _scored(net, images, name)
         parts = zip(images.split(block), labels.split(block), strict=True)
         moved = [
             pgd(net, x.to(device), y.to(device), radius=radius / 255, steps=steps, generator=noise) for x, y in parts
         ]
-        logits = [predict(net, x) for x in (images, torch.cat(moved).cpu())]
-        for one in logits:
-            refuse_non_finite(one, name)
-        rightly = [one.argmax(-1) == labels for one in logits]
+        rightly = [logits.argmax(-1) == labels for logits in (before, _scored(net, torch.cat(moved).cpu(), name))]
         clean, attacked = (100 * float(r.double().mean()) for r in rightly)
         scores[name] = {"n": len(labels), "clean": clean, "attacked": attacked}
     return {"attack": "PGD", "radius": radius, "steps": steps, "domains": scores}
+
+
+def _scored(net: nn.Module, images: Images, name: str) -> Logits:
+    logits = predict(net, images)
+    refuse_non_finite(logits, name)
+    return logits

@@ -92,7 +92,7 @@ def submodule(net: nn.Module, name: str, role: str) -> nn.Module:
 
     >>> submodule(nn.Sequential(nn.Flatten()), "1", "embedding")
     Traceback (most recent call last):
-    meada.errors.MeadaError: embedding '1' must be a submodule of Sequential: did you mean '0'?
+    meada.errors.MeadaError: embedding '1' must be a submodule of Sequential: known: 0
     """
     modules = dict(net.named_modules())
     if name not in modules:

@@ -163,7 +163,7 @@ def default_seconds(pictures: int) -> float:
     >>> default_seconds(1000) / 60, default_seconds(100) / 60, default_seconds(50_000) / 60
     (15.0, 5.0, 60.0)
     """
-    return 60 * min(max(MINUTES_PER_PICTURE * pictures, 5.0), MOST_MINUTES)
+    return 60.0 * min(max(MINUTES_PER_PICTURE * pictures, 5.0), MOST_MINUTES)
 
 
 def duration(seconds: float) -> str:
