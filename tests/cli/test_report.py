@@ -45,7 +45,7 @@ def test_the_papers_tables_are_there_as_before(tmp_path):
     assert (tmp_path / "t.md").read_text() == said[:-1]
     with pytest.raises(MeadaError, match="none of the runs is on digits"):
         meada("report", tmp_path, "--table", "1")
-    with pytest.raises(MeadaError, match="the tables 1, 2 and 3"):
+    with pytest.raises(MeadaError, match="--table must be 1, 2 or 3, got 4"):
         meada("report", tmp_path, "--table", "4")
 
 
