@@ -208,7 +208,7 @@ def test_bad_sources_are_named(stack, tmp_path: Path) -> None:
         ),
         "did you mean 'snow'": lambda: Settings(("snoww",)),
         "not all in 1 to 5": lambda: Settings(severities=(0,)),
-        "'imagenett' are unknown": lambda: Settings(constants="imagenett"),
+        "unknown constants 'imagenett'": lambda: Settings(constants="imagenett"),
     }
     for sentence, call in cases.items():
         with pytest.raises(MeadaError) as error:
