@@ -21,5 +21,7 @@ def test_a_check_inside_settings_is_told_in_its_own_words():
 
 def test_a_network_that_gives_no_logits_is_told_so_and_not_that_the_shape_is_wrong():
     net = nn.Sequential(nn.Flatten(), nn.Linear(12, 6), nn.Unflatten(1, (2, 3)))
-    with pytest.raises(MeadaError, match=r"^the network gave \(2, 2, 3\) for 2 images"):
+    with pytest.raises(
+        MeadaError, match=r"output for 2 images must be logits of shape \(2, classes\), got shape \(2, 2, 3\)"
+    ):
         check_fits(net, torch.rand(2, 3, 2, 2), torch.tensor([0, 1]))
