@@ -115,15 +115,13 @@ def test_another_name_allows_nothing(honest, tmp_path):
 
 
 def test_a_robustify_plan_runs_nothing(honest, tmp_path):
+    """A request in a plan is compared with the person's own; what it names is not looked up."""
     run, marker, name = poisoned(honest, tmp_path, "network", "file")
-    table = json.loads(json.dumps(from_toml(run / "recipe.toml").model_dump()))
-    asked = {"data": str(tmp_path), "network": "", "weights": "", "method": "meada", "tests": [], "minutes": None,
-             "seed": 0, "side": None, "changes": []}  # fmt: skip
-    plan = {"asked": asked, "settings": {}, "recipes": {"erm": table, "hardened": table}, "robustness": {},
-            "seconds": {}}  # fmt: skip
+    asked = {"data": str(tmp_path), "tests": [], "network": name, "weights": "", "model": "", "minutes": None,
+             "seed": 0, "side": None, "group": "", "changes": []}  # fmt: skip
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "plan.json").write_text(json.dumps(plan))
-    assert "needs code from" in call("robustify", "--data", tmp_path, "--out", tmp_path / "out", "--quiet")
+    (tmp_path / "out" / "plan.json").write_text(json.dumps({"request": asked, "plan": {}, "seconds": {}}))
+    assert "network" in call("robustify", "--data", tmp_path, "--out", tmp_path / "out", "--quiet")
     assert not marker.exists()
 
 

@@ -331,7 +331,7 @@ def test_every_image_is_mixed_by_a_share_of_its_own(monkeypatch):
 def test_every_image_has_shares_of_chains_of_its_own(monkeypatch):
     lights = iter((0.0, 255.0))  # the first chain is black, the second white
     module = import_module("meada.methods.augmix")
-    monkeypatch.setattr(module, "_chain", lambda v, *_: torch.full_like(v, next(lights)))
+    monkeypatch.setattr(module, "chain", lambda v, *_: torch.full_like(v, next(lights)))
     x = torch.full((400, 1, 2, 2), 0.5)
     y = mixed(x, torch.Generator().manual_seed(0), width=2, depth=1, severity=3.0)
     again = torch.Generator().manual_seed(0)
@@ -347,7 +347,7 @@ def test_strengths_in_a_chain_are_uniform_up_to_the_severity(monkeypatch):
     module = import_module("meada.methods.augmix")
     show = tuple(lambda v, level, sign: level.view(-1, 1, 1, 1).expand_as(v) for _ in CHAIN)
     monkeypatch.setattr(module, "OPERATIONS", show)
-    v = module._chain(torch.zeros(500, 1, 1, 1), torch.Generator().manual_seed(0), 1, 3.0).flatten()
+    v = module.chain(torch.zeros(500, 1, 1, 1), torch.Generator().manual_seed(0), 1, 3.0).flatten()
     assert v.unique().numel() == 500 and v.min() >= 0.1 and v.max() <= 3
     assert v.mean() == pytest.approx(1.55, abs=0.1) and v.std() == pytest.approx(2.9 / 12**0.5, abs=0.05)
 

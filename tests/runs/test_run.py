@@ -95,7 +95,7 @@ def test_finished_blocks_of_a_maximisation_are_not_made_again(tmp_path):
     wait_for(lambda: note.exists() and json.loads(note.read_text())["written"] >= 10, process)
     process.kill()
     process.wait()
-    assert float((out / "pool" / "round-1.seconds").read_text()) > 0
+    assert float((out / "pool" / "round-1.seconds").read_text().split()[0]) > 0  # then its checksum
     kept = (out / "pool" / "round-1.npy").read_bytes()
     written = json.loads(note.read_text())["written"]
     seen: list[int] = []
@@ -136,7 +136,8 @@ def test_a_round_that_is_made_again_is_told_once(tmp_path):
     folder.rewind_log(6, rounds=1)
     assert len(folder.log.read_text().splitlines()) == 2
     folder.rewind_log(6, rounds=0)
-    assert json.loads(folder.log.read_text()) == {"step": 6, "loss": 1.0}
+    kept = json.loads(folder.log.read_text())
+    assert kept.pop("crc32") and kept == {"step": 6, "loss": 1.0}
 
 
 @pytest.fixture
