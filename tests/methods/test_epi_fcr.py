@@ -98,7 +98,7 @@ def test_the_whole_loss_by_hand(begun, pool):
     twin = deepcopy(begun)  # a pass moves the statistics of batch norm
     net, modules = twin.net, twin.parts.modules
     f, c = net[:4], net[4]
-    x, y, domain = pool.batch(torch.arange(12))
+    x, y, domain, _ = pool.batch(torch.arange(12))
     got = value(begun, pool, warm_up=0.0, lambda_f=2.0, lambda_c=0.5, lambda_r=0.1).item()
     of = {d: (domain == d).nonzero().flatten() for d in RANK}
     logits, z = net(x), f(x)
