@@ -13,6 +13,7 @@ import meada  # noqa: E402
 
 project = "meada"
 author = "The meada developers"
+copyright = "2026, the meada authors"
 release = version = meada.__version__
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.doctest", "sphinx.ext.napoleon", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
@@ -25,7 +26,9 @@ nb_execution_raise_on_error = True
 nb_merge_streams = True
 suppress_warnings = ["myst-nb.lexer"]  # cells of pages that were not executed
 autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
 autodoc_typehints = "none"  # shapes are in the signature's own words, in the docstring
+smartquotes = False  # --set is not a dash
 copybutton_prompt_text = "$ "
 
 html_theme = "furo"

@@ -26,6 +26,7 @@ def link_to_repository(app: Any, name: str, source: list[str]) -> None:
 def api() -> Iterator[str]:
     """Every public name of ``meada``, by kind."""
     import meada
+    from meada import integrations
 
     public = {name: getattr(meada, name) for name in sorted(meada.__all__) if not name.startswith("_")}
     tables = {name: value for name, value in public.items() if isinstance(value, dict)}
@@ -34,12 +35,22 @@ def api() -> Iterator[str]:
     for title, test in (("Functions", inspect.isfunction), ("Classes and exceptions", inspect.isclass)):
         yield f"\n## {title}\n"
         for name in (name for name, value in public.items() if test(value)):
-            directive = "autofunction" if test is inspect.isfunction else "autoclass"
-            members = "\n   :members:" if directive == "autoclass" else ""
-            yield f"```{{eval-rst}}\n.. {directive}:: meada.{name}{members}\n```\n"
+            yield _documented(f"meada.{name}", test is inspect.isclass)
+    yield "\n## What functions return\n\n`meada.load` gives a `Model`, `meada.robustify` an `Outcome`.\n"
+    yield _documented("meada.deploy.model.Model", True)
+    yield _documented("meada.robustify.outcome.Outcome", True)
+    yield "\n## Other libraries\n\n[Training loops](../../loops.md) has an example of each.\n"
+    for name in integrations.__all__:
+        yield _documented(f"meada.integrations.{name}", inspect.isclass(getattr(integrations, name)), members=False)
     yield "\n## Tables of names\n"
     for name, table in tables.items():
         yield from _table_of(name, table)
+
+
+def _documented(name: str, is_class: bool, members: bool = True) -> str:
+    directive = "autoclass" if is_class else "autofunction"
+    options = "\n   :members:\n   :exclude-members: model_config, model_post_init" if is_class and members else ""
+    return f"```{{eval-rst}}\n.. {directive}:: {name}{options}\n```\n"
 
 
 def _table_of(name: str, table: dict[str, Any]) -> Iterator[str]:
@@ -68,7 +79,8 @@ def command_line() -> Iterator[str]:
     from meada.cli.main import app
 
     yield "# Command line"
-    yield "\n`meada COMMAND --help` prints the same. Exit codes: 0 success, 2 bad input, 130 interrupted.\n"
+    yield "\n`meada COMMAND --help` prints the same."
+    yield "Exit codes: 0 success, 2 bad input, 70 a fault of meada itself, 130 interrupted.\n"
     commands = dict(get_command(app).commands)  # type: ignore[attr-defined]
     commands["bench"] = get_command(benchmarks)
     for name, command in commands.items():
@@ -97,7 +109,7 @@ def _command(words: str, command: Any) -> Iterator[str]:
     for parameter in shown:
         names = parameter.name.upper() if parameter.param_type_name == "argument" else ", ".join(parameter.opts)
         default = parameter.default
-        plain = default not in (None, False, (), []) and not callable(default)
+        plain = default not in (None, False, "", (), []) and not callable(default)
         note = f" Default: `{default}`." if plain and "[default" not in (getattr(parameter, "help", "") or "") else ""
         yield f"| `{names}` | {_cell((getattr(parameter, 'help', '') or '') + note)} |"
 
