@@ -57,4 +57,4 @@ bench-check: .venv/quickstart
 	touch $@
 
 clean:
-	rm -rf .venv quickstart
+	rm -rf .venv quickstart example

@@ -31,7 +31,7 @@ from meada.maximise import perturb
 from meada.methods import METHODS
 from meada.methods.method import Context
 from meada.methods.parts.descent import Descent
-from meada.networks.lenet import lenet
+from meada.networks.plain import lenet
 from meada.networks.posterior import Posterior, posterior_passes
 from meada.pool import Pool, as_float
 from meada.types import Batch

@@ -1,17 +1,8 @@
 """Benchmark cases that use one network each; all sides are timed in turn."""
 
-from benchmarks import peak
+from benchmarks import peak, phases
 from benchmarks.agreement import agreement
 from benchmarks.measure import Result, Spread, Tell, interleave, scaled, speedup, work
-from benchmarks.phases import (
-    meada_ascent,
-    meada_descent,
-    meada_scores,
-    published_ascent,
-    published_descent,
-    published_scores,
-    space,
-)
 from benchmarks.subjects import Subject, at_size, with_method
 from meada.pool import as_float
 
@@ -30,11 +21,11 @@ def maximise(subject: Subject, n: int, compared: int, exact: int, rounds: int, t
         for _ in range(PEAK_STEPS):
             peak.run(these)
 
-    with space() as where:
+    with phases.space() as where:
         times = interleave(
             {
-                "published": published_ascent(where, subject, n),
-                "meada": meada_ascent(where, subject, n),
+                "published": phases.published_ascent(where, subject, n),
+                "meada": phases.meada_ascent(where, subject, n),
                 "peak": work(bare),
             },
             rounds,
@@ -63,10 +54,10 @@ def maximise(subject: Subject, n: int, compared: int, exact: int, rounds: int, t
 
 def minimise(subject: Subject, n: int, steps: int, rounds: int, tell: Tell) -> Result:
     subject = at_size(subject, n)
-    with space() as where:
+    with phases.space() as where:
         sides = {
-            "published": published_descent(where, subject, n, steps),
-            "meada": meada_descent(subject, n, steps),
+            "published": phases.published_descent(where, subject, n, steps),
+            "meada": phases.meada_descent(subject, n, steps),
         }
         interleave(sides, 1)  # optimisers make their state in the first step
         times = interleave(sides, rounds, tell)
@@ -80,7 +71,7 @@ def minimise(subject: Subject, n: int, steps: int, rounds: int, tell: Tell) -> R
 
 
 def evaluation(subject: Subject, n: int, rounds: int, tell: Tell) -> Result:
-    sides = {"published": published_scores(subject, n), "meada": meada_scores(subject, n)}
+    sides = {"published": phases.published_scores(subject, n), "meada": phases.meada_scores(subject, n)}
     interleave(sides, 1)
     times = interleave(sides, rounds, tell)
     return Result(
@@ -95,9 +86,9 @@ def evaluation(subject: Subject, n: int, rounds: int, tell: Tell) -> Result:
 
 def blocks(subject: Subject, n: int, steps: int, rounds: int, tell: Tell) -> Result:
     """Which block size of the ascent is the fastest here; a recipe then fixes it."""
-    with space() as where:
+    with phases.space() as where:
         sides = {
-            str(block): meada_ascent(where, with_method(subject, steps=steps, block=block), n)
+            str(block): phases.meada_ascent(where, with_method(subject, steps=steps, block=block), n)
             for block in BLOCKS
             if block <= n
         }

@@ -9,9 +9,9 @@ import typer
 from benchmarks.floors import SHIPPED, fallen, load_floors
 from benchmarks.report import markdown, print_record, update
 from benchmarks.suite import choose, joined, run_suite
-from meada.cli.progress import progress
 from meada.errors import MeadaError
 from meada.files import write_json
+from meada.machine.terminal import progress
 
 
 def bench(

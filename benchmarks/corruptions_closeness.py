@@ -23,7 +23,7 @@ from skimage.filters import gaussian
 from benchmarks import per_image_corruptions as per_image
 from meada.corruptions import CIFAR, IMAGENET, SEVERITIES, corrupt
 from meada.datasets.cifar import CIFAR10, read_test
-from meada.datasets.pacs import pacs
+from meada.datasets.domains import pacs
 
 Array = np.ndarray  # an image (H, W, 3): of 0 to 255 as given, of 0 to 1 as floats
 

@@ -67,7 +67,7 @@ def length(recipe: Recipe) -> Length:
         climbed_published=climbed,
         scored_published=plan.total_steps // EVERY * targets,
         candidates=plan.total_steps // recipe.evaluation.every,
-        scored=len(RULES) * (targets + int(recipe.data["validation"])),
+        scored=(len(RULES) - (recipe.average_from == 1)) * (targets + int(recipe.data["validation"])),
     )
 
 

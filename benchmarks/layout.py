@@ -131,7 +131,7 @@ def subject(name: str, n: int, side: int) -> tuple[nn.Module, Tensor, Tensor]:
 
 @contextmanager
 def without_copies() -> Iterator[None]:
-    with mock.patch("meada.networks.layout._gains", lambda module: False):
+    with mock.patch("meada.networks.freezing._gains", lambda module: False):
         yield
 
 

@@ -27,8 +27,8 @@ from meada.machine.environment import environment
 from meada.methods.method import Context
 from meada.minimise import minimise
 from meada.pool import Pool
+from meada.runs.network import build_network
 from meada.runs.recipe import load_recipe, method_of
-from meada.runs.run import build_network
 
 LATE = 0.9  # of a run
 CASES: dict[str, tuple[str, float, list[str]]] = {  # method, where its run stands, changes

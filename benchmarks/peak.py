@@ -55,7 +55,7 @@ def fastest(net: nn.Module, x: Images, rounds: int = 2) -> tuple[str, list[Produ
 def operations(net: nn.Module, x: Images) -> float:
     """Floating-point operations of one image's products, forward and input gradient.
 
-    >>> from meada.networks.lenet import lenet
+    >>> from meada.networks.plain import lenet
     >>> net, x = lenet(), torch.rand(1, 3, 32, 32)
     >>> convolutions = 28**2 * 64 * 75 + 10**2 * 128 * 1600
     >>> operations(net, x) == 4 * (convolutions + 3200 * 1024 + 1024 * 1024 + 1024 * 10)

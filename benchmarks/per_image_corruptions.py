@@ -12,7 +12,7 @@ from PIL import Image
 from scipy import ndimage
 
 from meada.corruptions.blur import disk
-from meada.corruptions.frost import textures
+from meada.corruptions.weather import textures
 
 RNG = np.random.default_rng(0)
 Array = np.ndarray

@@ -24,9 +24,8 @@ import torch
 from torch import nn
 
 from meada.files import write_json, write_text
-from meada.machine.distributed import World, joined
+from meada.machine.distributed import ParallelLoss, World, process_group
 from meada.machine.environment import environment
-from meada.machine.parallel import Together
 from meada.methods.meada import meada
 from meada.methods.method import Context
 from meada.methods.parts.descent import Descent
@@ -82,8 +81,8 @@ def child(chosen: argparse.Namespace) -> None:
     n = BATCH * chosen.blocks
     images = torch.randint(0, 256, (n, 3, 32, 32), dtype=torch.uint8)
     labels = torch.randint(0, CLASSES, (n,))
-    with joined(torch.device("cpu")) as world, tempfile.TemporaryDirectory() as own:
-        folder = Path(world.hand_out(own.encode()).decode())
+    with process_group(torch.device("cpu")) as world, tempfile.TemporaryDirectory() as own:
+        folder = Path(world.broadcast(own.encode()).decode())
         sides = {
             "minimise": descents(net, Pool(images, labels), chosen.steps, world),
             "maximise": ascents(net, (images, labels), chosen.ascent, folder, world),
@@ -91,7 +90,7 @@ def child(chosen: argparse.Namespace) -> None:
         times = measured(sides, chosen.rounds, world)
         exchange = all_reduce(sum(p.numel() for p in net.parameters()), world)
         world.barrier()
-        if not world.first:
+        if not world.is_main:
             return
         work = {"minimise": BATCH * chosen.steps, "maximise": n * chosen.ascent}
         write_json(chosen.child, {
@@ -112,14 +111,14 @@ def descents(net: nn.Module, pool: Pool, steps: int, world: World) -> dict[str, 
         mine = deepcopy(net)
         training = Training(mine, descent.build(mine.parameters()))
         loss = meada().loss
-        many = Together(mine, training.parts.modules, loss, own) if own.size > 1 else None
+        many = ParallelLoss(mine, training.parts.modules, loss, own) if own.size > 1 else None
         context = Context(world=own, total_steps=10**9)
 
         def work() -> None:
             until = training.step + steps
             for _ in minimise(
                 training, pool, loss, descent, context,
-                together=many, until=until, batch_size=BATCH,
+                parallel_loss=many, until=until, batch_size=BATCH,
             ):  # fmt: skip
                 pass
 
@@ -161,7 +160,7 @@ def measured(
             for how, work in both.items():
                 world.barrier()
                 began = time.perf_counter()
-                if how == "together" or world.first:
+                if how == "together" or world.is_main:
                     work()
                 took = time.perf_counter() - began
                 if number:
@@ -176,7 +175,7 @@ def all_reduce(count: int, world: World, times: int = 10) -> float:
         values = torch.zeros(count)
         world.barrier()
         began = time.perf_counter()
-        world.total(values)
+        world.all_reduce_sum(values)
         took.append(time.perf_counter() - began)
     return median(took)
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from meada.networks.normalise import Normalise
-from meada.networks.wideresnet import WideBlock
+from meada.networks.resnet import WideBlock
 from meada.types import Embedding, Logits
 
 

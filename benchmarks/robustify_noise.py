@@ -3,7 +3,7 @@
 The "method" trains on copies of the clean pictures in the place of views: an exact null. Each run trains a small
 network three times on handwritten digits (plain, plain again in another order, and the null method) and asks the rule.
 
-    python -m benchmarks.robustify_noise --runs 40 --out results/robustify/null/record.json
+    python -m benchmarks.robustify_noise --runs 40 --out results/robustify/null.json
 """
 
 import argparse
@@ -72,12 +72,12 @@ def right(net: nn.Module, samples: Samples) -> np.ndarray:
 
 
 def record(runs: int, train: int, validation: int, first_seed: int, s0: float | None) -> dict[str, Any]:
-    """``s0``: the deviation that the rule is given; by default the one between the plain trainings of these runs."""
+    """``s0``: the deviation that the rule is given; by default the one between the three trainings of these runs."""
     task: Task = embedded(train=train, validation=validation, test=10)
     found = [one_run(task, seed) for seed in range(first_seed, first_seed + runs)]
     means = [{name: 100 * float(one.mean()) for name, one in shifted.items()} for _, shifted, _ in found]
-    gaps = [one["plain"] - one["plain_repeat"] for one in means]
-    sd = statistics.fmean(gap**2 / 2 for gap in gaps) ** 0.5
+    # The null method is a third plain training, so all three say how far trainings lie apart.
+    sd = statistics.fmean(statistics.variance(one.values()) for one in means) ** 0.5
     decisions = [decide(held, shifted, sd if s0 is None else s0, rows) for held, shifted, rows in found]
     return {
         "runs": runs, "first_seed": first_seed, "train": len(task.train), "held_out": len(task.validation),
@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument("--train", type=int, default=400)
     parser.add_argument("--validation", type=int, default=200)
     parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--s0", type=float, help="default: measured between the plain trainings of these runs")
+    parser.add_argument("--s0", type=float, help="default: measured between the three trainings of each run")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     found = record(given.runs, given.train, given.validation, given.first_seed, given.s0)

@@ -12,8 +12,8 @@ from benchmarks.published import Ascent
 from benchmarks.published_networks import Network
 from meada.methods import Method
 from meada.pool import Pool, as_float
+from meada.runs.network import build_network
 from meada.runs.recipe import Recipe, load_recipe, method_of
-from meada.runs.run import build_network
 from meada.streams import stream
 from meada.types import Images8, Labels
 

@@ -31,9 +31,9 @@ from meada.evaluation.selection import fixed_subset
 from meada.files import write_json
 from meada.machine.environment import environment
 from meada.pool import Pool, as_float
+from meada.runs.network import build_network
 from meada.runs.parts import make
 from meada.runs.recipe import Recipe, load_recipe, method_of
-from meada.runs.run import build_network
 from meada.streams import stream
 
 TARGET, SUBSET = 60.2, 600

@@ -1,7 +1,7 @@
-"""Draw the rooms of ``src/meada`` and the imports between them as an SVG: scripts/draw_rooms.py docs/rooms.svg.
+"""Draw the packages of ``src/meada`` and the imports between them as an SVG: scripts/draw_rooms.py docs/rooms.svg.
 
-A room is a package or a module of the top level. Each stands above all that it imports; a line says that the upper
-room imports the lower one. The picture has only what the code has.
+A room is a package or a module of the top level. Each stands above everything that it imports; a line means that the
+upper one imports the lower one. The picture is made from the source files.
 """
 
 import ast

@@ -12,7 +12,7 @@ from meada.errors import MeadaError
 from meada.methods import METHODS, Method
 from meada.methods.method import Context
 from meada.methods.parts.descent import Descent
-from meada.methods.parts.each_domain import EachDomain
+from meada.methods.parts.domains import EachDomain
 from meada.pool import Pool
 
 SGD = Descent(name="sgd", lr=0.1)

@@ -58,7 +58,7 @@ def test_a_recipe_takes_arguments_without_annotation(tmp_path):
     "name, sentence",
     [
         ("lenett", "did you mean 'lenet'"),
-        ("nowhere.py:net", "there is no file nowhere.py"),
+        ("nowhere.py:net", "must be in an existing file, got nowhere.py"),
         ("no.such.module:net", "importing no.such.module fails with ModuleNotFoundError"),
         ("somebodys:nothing", "somebodys has no function 'nothing'"),
         ("somebodys:number", "has no function 'number'"),

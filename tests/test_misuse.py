@@ -37,6 +37,20 @@ print(json.dumps(found))
 """
 
 MISUSE = {
+    "meada.perturb(conv, torch.rand(6, 1, 8, 8), y)": "does not take images of shape (1, 8, 8)",
+    "meada.perturb(net, torch.rand(6, 3, 5, 5), y)": "does not take images of shape (3, 5, 5)",
+    "meada.hard_views(net, torch.rand(6, 3, 5, 5), y)": "does not take images of shape (3, 5, 5)",
+    "meada.perturb(net, x.to_sparse(), y)": "images must be a dense tensor, got layout torch.sparse_coo",
+    "meada.evaluate(net, (x.to('meta'), y))": "images must be a dense tensor, got a meta tensor",
+    "meada.perturb(net, x, y, steps=1.5)": "steps must be a whole number, got 1.5",
+    "meada.perturb(net, x, y, beta=None)": "beta must be a finite number, got None",
+    "meada.perturb(net, x, y, step_size=torch.ones(5))": "one number per channel (3), got shape (5,)",
+    "meada.hard_views(net, x, y, k=2.5)": "k must be a whole number, got 2.5",
+    "meada.hard_views(net, x, y, beta='1')": "beta must be a finite number, got '1'",
+    "meada.hard_views(net, x, y, hardness=float('nan'))": "hardness must be a finite number, got nan",
+    "meada.hard_views(net, x, y, space=lambda x: x)": "meada.integrations.space_from makes a space of it",
+    "meada.fit(net, (x, y), plan=plan, lr=0.1)": "give descent=meada.Descent(lr=...)",
+    "meada.fit(net, (x, y), plan=plan, epochs=3)": "give plan=meada.Plan(unit='epochs', ...)",
     "meada.fit(lambda x: x, (x, y), plan=plan)": "net must be a torch.nn.Module",
     "meada.fit(nn.Flatten, (x, y), plan=plan)": "call it",
     "meada.fit(net, (x, y), 3, plan=plan)": "method must be a name",
@@ -78,6 +92,45 @@ MISUSE = {
     "meada.Pool(x, y, domains=torch.zeros(2))": "one domain per image",
     "meada.Plan(rounds='three')": "rounds",
     "meada.Plan(batch_size=0)": "batch_size",
+    "meada.perturb(net, x, y, steps='a')": "steps must be a whole number",
+    "meada.perturb(net, x, y, steps=-1)": "steps must be 0 or more",
+    "meada.perturb(net, x, y, step_size='a')": "step_size must be a number",
+    "meada.perturb(net, x, y, step_size=torch.ones(2))": "one number per channel (3), got shape (2,)",
+    "meada.perturb(net, x, y, beta='a')": "beta must be a finite number",
+    "meada.perturb(net, x, y, gamma=None)": "gamma must be a finite number",
+    "meada.perturb(net, x, y, block=-1)": "block must be 0 or more",
+    "meada.perturb(net, x, y, block='a')": "block must be a whole number",
+    "meada.perturb(net, x, y, embedding=3)": "embedding must be the name",
+    "meada.perturb(net, x, y, embedding='nosuch')": "must be a submodule",
+    "meada.perturb(net, x, y, posterior=3)": "posterior must be a meada.Posterior",
+    "meada.perturb(lambda x: x, x, y)": "net must be a torch.nn.Module",
+    "meada.perturb(net, x * 255, y)": "divide by 255",
+    "meada.perturb(net, x, y.float())": "labels.long()",
+    "meada.perturb(net, x, [0] * 5)": "6 images and 5 labels",
+    "meada.perturb(net, x, torch.eye(5)[y])": "labels.argmax(1)",
+    "meada.perturb(net, 'photo.jpg', y)": "images must be",
+    "meada.hard_views(net, x, y, k='a')": "k must be a whole number",
+    "meada.hard_views(net, x, y, k=1.5)": "k must be a whole number",
+    "meada.hard_views(net, x, y, k=0)": "k must be 1 or more",
+    "meada.hard_views(net, x, y, hardness='x')": "hardness must be a finite number",
+    "meada.hard_views(net, x, y, space=3)": "space must be a name or a meada.Space",
+    "meada.hard_views(net, x, y, space='wid')": "did you mean 'wide'?",
+    "meada.hard_views(net, x, y, seed='a')": "seed must be a whole number",
+    "meada.hard_views(net, x, y, seed=0, step='a')": "step must be a whole number",
+    "meada.hard_views(net, x, y, seed=0, index=[1, 2])": "index must have one integer per image",
+    "meada.hard_views(net, x, y, beta='a')": "beta must be a finite number",
+    "meada.load(3)": "path must be",
+    "meada.load(None)": "path must be",
+    "meada.load('nowhere')": "nowhere is not there",
+    "meada.robustify(3, 'out')": "data must be",
+    "meada.robustify('nowhere', 'out')": "neither a folder",
+    "meada.robustify('nowhere', 'out', minutes='a')": "minutes must be a finite number",
+    "meada.robustify('nowhere', 'out', minutes=float('inf'))": "minutes must be a finite number",
+    "meada.robustify('nowhere', 'out', seed='a')": "seed must be a whole number",
+    "meada.robustify('nowhere', 'out', network=3)": "network must be a name",
+    "meada.robustify('nowhere', None)": "out must be a folder",
+    "meada.Descent(lr=-1)": "lr",
+    "meada.evaluate(net, {'a': (x, y)}, batch_size='a')": "batch_size must be a whole number",
     "meada.with_normalisation(3, 0.5, 0.5)": "net must be a torch.nn.Module",
     "meada.with_normalisation(net, 0.5, 0.0)": "standard deviation",
     "meada.with_normalisation(net, 'a', 0.5)": "mean",
@@ -85,8 +138,9 @@ MISUSE = {
 
 
 @pytest.fixture(scope="module")
-def outcomes():
-    done = subprocess.run([sys.executable, "-c", SETUP, json.dumps(list(MISUSE))], capture_output=True, text=True)
+def outcomes(tmp_path_factory):
+    command = [sys.executable, "-c", SETUP, json.dumps(list(MISUSE))]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path_factory.mktemp("misuse"))
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 

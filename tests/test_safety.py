@@ -85,7 +85,7 @@ def verbs(run: Path, folder: Path) -> dict[str, list[object]]:
 @pytest.mark.parametrize("form", ["file", "module"])
 @pytest.mark.parametrize("kind", ["network", "method", "data", "loss"])
 def test_no_verb_runs_what_a_file_names(honest, tmp_path, monkeypatch, kind, form):
-    monkeypatch.setattr("meada.reproduce.trials.trial", lambda recipe: pytest.fail("not asked for"))
+    monkeypatch.setattr("meada.reproduce.cost.probe", lambda recipe: pytest.fail("not asked for"))
     monkeypatch.setattr("meada.cli.reproduce._tried", lambda items, jobs: {})
     run, marker, name = poisoned(honest, tmp_path, kind, form)
     said = {}
@@ -120,7 +120,8 @@ def test_a_robustify_plan_runs_nothing(honest, tmp_path):
     asked = {"data": str(tmp_path), "tests": [], "network": name, "weights": "", "model": "", "minutes": None,
              "seed": 0, "side": None, "group": "", "changes": []}  # fmt: skip
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "plan.json").write_text(json.dumps({"request": asked, "plan": {}, "seconds": {}}))
+    held = {"format": "meada-robustify/3", "request": asked, "plan": {}, "budget": {"whole": {}}}
+    (tmp_path / "out" / "plan.json").write_text(json.dumps(held))
     assert "network" in call("robustify", "--data", tmp_path, "--out", tmp_path / "out", "--quiet")
     assert not marker.exists()
 

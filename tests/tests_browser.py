@@ -77,7 +77,7 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", features=[scheme])
         self.ask("Page.navigate", url=path.resolve().as_uri())
-        for _ in range(600):
+        while True:  # the timeout of tests ends what hangs
             if self.run("document.readyState") == "complete":
                 break
             time.sleep(0.05)
@@ -126,7 +126,7 @@ class Browser:
         os.close(self._in)
         os.close(self._out)
 
-    def _next(self, seconds: float = 60) -> dict[str, Any]:
+    def _next(self, seconds: float = 1500) -> dict[str, Any]:
         while b"\0" not in self._buffer:
             ready, _, _ = select.select([self._in], [], [], seconds)
             if not ready:

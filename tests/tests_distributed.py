@@ -6,14 +6,14 @@ from pathlib import Path
 import torch
 from tests_tiny import load_tiny
 
-from meada.machine.distributed import joined
+from meada.machine.distributed import process_group
 from meada.runs.run import run
 
 
 def main() -> None:
     """All in one process each: a start of torch is what costs."""
     torch.set_default_dtype(torch.float64)
-    with joined(torch.device("cpu")):
+    with process_group(torch.device("cpu")):
         for recipe in sys.argv[2:]:
             run(load_tiny(recipe), Path(sys.argv[1]) / Path(recipe).stem)
     print("threads left:", *threads())

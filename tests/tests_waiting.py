@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-SECONDS = 240  # on a busy machine; what is waited for comes long before
+SECONDS = 1500  # against a hang; what is waited for comes long before, on a busy machine too
 
 
 def wait_for(condition: Callable[[], Any], process: "subprocess.Popen[Any] | None" = None) -> None:

@@ -4,9 +4,12 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from meada.errors import MeadaError
+from meada.pool import Pool
+from meada.streams import stream
 
 State = dict[str, Tensor]
 
@@ -14,7 +17,8 @@ State = dict[str, Tensor]
 class RunningMean:
     r"""Uniform mean of the weights seen so far, :math:`\bar w_n = \bar w_{n-1} + (w_n - \bar w_{n-1}) / n`.
 
-    Buffers that are floats (batch-norm statistics) are averaged too; counters keep their last value.
+    Buffers that are floats are averaged too; counters keep their last value. Batch-norm statistics of averaged weights
+    are not the average of the statistics: :func:`renew_batch_norm` estimates them again.
 
     >>> mean = RunningMean()
     >>> for value in (1.0, 2.0, 6.0):
@@ -57,3 +61,24 @@ def interpolate(first: Mapping[str, Tensor], last: Mapping[str, Tensor], t: floa
         raise MeadaError(f"t must be between 0 and 1, got {t}")
     mixed = lambda name, w: name in first and name not in keep and w.is_floating_point()
     return {n: torch.lerp(first[n], w, t) if mixed(n, w) else w.clone() for n, w in last.items()}
+
+
+@torch.no_grad()
+def renew_batch_norm(net: nn.Module, pool: Pool, *, batch_size: int, seed: int, batches: int = 50) -> None:
+    """Estimate batch-norm statistics again, as the mean over some batches of the pool; other layers are not touched."""
+    layers = [layer for layer in net.modules() if isinstance(layer, _BatchNorm) and layer.track_running_stats]
+    if not layers:
+        return
+    mode, momenta, device = net.training, [layer.momentum for layer in layers], next(net.parameters()).device
+    order = torch.randperm(len(pool), generator=stream(seed, "renew batch norm"))
+    net.eval()
+    for layer in layers:
+        layer.reset_running_stats()
+        layer.momentum = None  # a plain mean over the batches
+        layer.train()
+    for index in order.split(batch_size)[:batches]:
+        if len(index) > 1 or len(order) == 1:
+            net(pool.batch(index).x.to(device))
+    for layer, momentum in zip(layers, momenta, strict=True):
+        layer.momentum = momentum
+    net.train(mode)

@@ -6,6 +6,7 @@ from typing import Literal
 
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
 from meada.types import Logits, PerSample
 
@@ -19,6 +20,17 @@ def softmax_entropy(logits: Logits) -> PerSample:
     """
     log_p = logits.log_softmax(-1)
     return -(log_p.exp() * log_p).sum(-1)
+
+
+def bernoulli_entropy(logits: Logits) -> PerSample:
+    r"""The same of independent labels: :math:`h = \sum_k h(p_k)` of Bernoulli laws with :math:`p_k = \sigma(logit_k)`.
+
+    >>> import torch
+    >>> bernoulli_entropy(torch.zeros(1, 3)).exp()  # eight sets of three labels, equally likely
+    tensor([8.])
+    """
+    p = logits.sigmoid()
+    return -(p * logsigmoid(logits) + (1 - p) * logsigmoid(-logits)).sum(-1)
 
 
 def expected_entropy(logits: Float[Tensor, "S B K"]) -> PerSample:

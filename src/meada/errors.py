@@ -1,7 +1,8 @@
-"""What goes wrong because of what was asked: one sentence, exit code 2, no traceback."""
+"""Errors about input: one sentence for the user, exit code 2, no traceback."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from math import inf
 
 
 class MeadaError(ValueError):
@@ -23,3 +24,18 @@ def nearest(name: str, known: Iterable[str]) -> str:
     names = sorted(known)
     close = get_close_matches(name, names, n=1, cutoff=0.5)
     return f"did you mean '{close[0]}'?" if close else f"known: {', '.join(names)}"
+
+
+def check_range(who: str, interval: str, **values: float | int) -> None:
+    """Refuse numbers outside an interval such as ``[0, 1)`` or ``(0, inf)``.
+
+    >>> check_range("hex", "[0, inf)", lr=0.1, after=-1)
+    Traceback (most recent call last):
+    meada.errors.MeadaError: hex: after must be 0 or more, got -1
+    """
+    low, high = (float(bound) for bound in interval[1:-1].split(","))
+    for name, value in values.items():
+        above = value >= low if interval[0] == "[" else value > low
+        if not (above and (value <= high if interval[-1] == "]" else value < high)):
+            bound = f"{low:g} or more" if interval[0] == "[" else f"greater than {low:g}"
+            raise MeadaError(f"{who}: {name} must be {bound if high == inf else f'in {interval}'}, got {value}")

@@ -12,7 +12,7 @@ import re
 import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ DRAFT = re.compile(r"\..+\.[a-z0-9_]{8}")  # how ``mkstemp`` names what ``write_
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """A full disk is told with the name of the file, which ``write`` leaves out."""
+    """Errors such as a full disk name the file, which ``write`` leaves out."""
     try:
         yield
     except OSError as error:
@@ -105,11 +105,13 @@ def sums_folder(path: Path) -> Path | None:
 
 
 def remove_drafts(folder: Path) -> None:
-    """What killed processes were writing to ``folder`` and the folders in it; nobody may be writing there now."""
+    """What killed processes were writing to ``folder`` and the folders in it; a living one holds a lock on its own."""
     for home in (folder, *(p for p in folder.iterdir() if p.is_dir())) if folder.is_dir() else ():
         for path in home.iterdir():
             if path.is_file() and (DRAFT.fullmatch(path.name) or path.suffix == ".draft"):
-                path.unlink(missing_ok=True)
+                with suppress(OSError), path.open("rb") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    path.unlink()
 
 
 def _replace(path: Path, content: bytes) -> None:
@@ -118,11 +120,12 @@ def _replace(path: Path, content: bytes) -> None:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with naming(path), os.fdopen(handle, "wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # not a killed process's draft
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
+            os.chmod(name, 0o666 & ~_umask())
+            os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise

@@ -125,7 +125,7 @@ def _function(kind: str, name: str) -> Callable[..., Any]:
 
 def _from_file(kind: str, name: str, path: Path) -> ModuleType:
     if not path.is_file():
-        raise MeadaError(f"{kind} '{name}': there is no file {path}")
+        raise MeadaError(f"{kind} '{name}' must be in an existing file, got {path}")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

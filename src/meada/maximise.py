@@ -15,20 +15,20 @@ from torch import Tensor, nn
 
 from meada.entropy import UNCERTAINTY, Uncertainty, expected_entropy
 from meada.errors import MeadaError, NonFiniteError
-from meada.images.inputs import check_classes, images_and_labels
-from meada.networks.embedding import embedding_passes, logits_of, unwrap
-from meada.networks.freezing import frozen
-from meada.networks.layout import channels_last
+from meada.images.inputs import check_classes, check_count, check_numbers, images_and_labels, per_channel
+from meada.networks.embedding import embedding_passes, forward_pass, unwrap
+from meada.networks.freezing import channels_last, frozen
 from meada.networks.posterior import Passes, Posterior, PosteriorOutputs, posterior_passes
 from meada.objective import Objective
 from meada.spaces import Space, Theta, find_space, view_random
 from meada.spaces.choice import choose
 from meada.spaces.pixels import pixels
 from meada.spaces.space import unpacked
-from meada.types import Images, Labels, PerSample
+from meada.types import Images, LabelMatrix, Labels, PerSample
 
 Score = Callable[[Images, int], PerSample]  # of transformed images at a step of the ascent
 Direction = Callable[[Tensor], Tensor]  # from a gradient to the step that is taken
+Index = Tensor | np.ndarray | Sequence[int] | None  # one integer per sample
 PLAIN = Posterior()
 
 
@@ -71,11 +71,14 @@ def perturb(
     True
     """
     x, y = images_and_labels(x, y, net)
-    if steps < 0:
-        raise MeadaError(f"steps must be 0 or more, got {steps}")
+    check_count("steps", steps, least=0)
+    check_numbers(beta=beta, gamma=gamma)
+    check_count("block", block or 0, least=0)
+    if not isinstance(posterior, Posterior):
+        raise MeadaError(f"posterior must be a meada.Posterior, got {type(posterior).__name__}")
     net, size = unwrap(net), block or max(len(x), 1)
     objective = Objective(beta=beta, gamma=gamma)
-    eta = _per_channel(step_size, x)
+    eta = per_channel(step_size, x)
     direction = of_unit_size if unit else torch.positive
     passing = posterior_passes(
         net, embedding, count=posterior.samples, stochastic=posterior.stochastic, seed=posterior.seed
@@ -87,6 +90,7 @@ def perturb(
             score = _paper_score(passes, x0, y0, objective, posterior)
             return ascend(score, pixels(), x0, {"image": x0}, steps=steps, step_size=eta, direction=direction)
 
+        x, y = (v.clone() if v.is_inference() else v for v in (x, y))  # autograd refuses inference tensors
         blocks = zip(x.detach().split(size), y.split(size), strict=True)
         return torch.cat([harder(x0, y0) for x0, y0 in blocks])
 
@@ -132,7 +136,7 @@ def hard_views(
     gamma: float = 0.0,
     seed: int | None = None,
     step: int = 0,
-    index: Tensor | np.ndarray | Sequence[int] | None = None,
+    index: Index = None,
 ) -> Images:
     r"""One hard random view of each image: a draw from the space's prior tilted towards high scores.
 
@@ -155,28 +159,46 @@ def hard_views(
     torch.Size([6, 3, 4, 4])
     """
     x, y = images_and_labels(x, y, net)
-    if k < 1:
-        raise MeadaError(f"k must be 1 or more, got {k}")
+    seed = int(torch.randint(2**62, ())) if seed is None else seed
+    check_count("seed", seed, least=0)
+    check_count("step", step, least=0)
+    objective, found, rows = Objective(beta=beta, gamma=gamma), find_space(space), _index(index, len(x))
+    return tilted_views(net, x, y, found, objective, k=k, hardness=hardness, seed=seed, step=step, rows=rows)
+
+
+@torch.no_grad()
+def tilted_views(
+    net: nn.Module, x: Images, y: Labels | LabelMatrix, space: Space, objective: Objective, *,
+    k: int, hardness: float, seed: int, step: int, rows: Any,
+) -> Images:  # fmt: skip
+    """``hard_views`` of what was checked; ``y`` may be a matrix of independent labels."""
+    chosen = chosen_candidates(net, x, y, space, objective, k=k, hardness=hardness, seed=seed, step=step, rows=rows)
+    return space.view(x, view_random(seed, step, chosen, rows), step)
+
+
+@torch.no_grad()
+def chosen_candidates(
+    net: nn.Module, x: Images, y: Labels | LabelMatrix, space: Space, objective: Objective, *,
+    k: int, hardness: float, seed: int, step: int, rows: Any,
+) -> Any:  # fmt: skip
+    """The number of each sample's chosen candidate among ``k``: a draw from the tilted law over their scores."""
+    check_count("k", k, least=1)
+    check_numbers(hardness=hardness, beta=objective.beta, gamma=objective.gamma)
     if not 0 <= hardness <= 1:
         raise MeadaError(f"hardness must be in 0..1, got {hardness}")
-    chosen_space = find_space(space)
-    seed = int(torch.randint(2**62, ())) if seed is None else seed
-    rows = _index(index, len(x))
-    with torch.no_grad():
-
-        def view(candidate: Any) -> Images:
-            return chosen_space.view(x, view_random(seed, step, candidate, rows), step)
-
-        noise = np.stack([view_random(seed, step, j, rows).gumbel("choice") for j in range(k)], 1)
-        scores = np.zeros_like(noise)
-        if k > 1 and hardness > 0:
-            with scoring(net, x, y, Objective(beta=beta, gamma=gamma)) as score:
-                scores = np.stack([score(view(j)) for j in range(k)], 1)
-        return view(choose(scores, hardness, noise))
+    random = [view_random(seed, step, j, rows) for j in range(k)]
+    noise = np.stack([one.gumbel("choice") for one in random], 1)
+    scores = np.zeros_like(noise)
+    if k > 1 and hardness > 0:
+        with scoring(net, x, y, objective) as score:
+            scores = np.stack([score(space.view(x, one, step)) for one in random], 1)
+    return choose(scores, hardness, noise)
 
 
 @contextmanager
-def scoring(net: nn.Module, x0: Images, y: Labels, objective: Objective) -> Iterator[Callable[[Images], Any]]:
+def scoring(
+    net: nn.Module, x0: Images, y: Labels | LabelMatrix, objective: Objective
+) -> Iterator[Callable[[Images], Any]]:
     """Scores of views of ``x0`` as numpy numbers, with the network frozen in eval mode."""
     net = unwrap(net)
     with frozen(net), channels_last(net), ExitStack() as stack:
@@ -184,12 +206,13 @@ def scoring(net: nn.Module, x0: Images, y: Labels, objective: Objective) -> Iter
             forward = stack.enter_context(embedding_passes(net))
             z0 = forward(x0)[1]
         else:  # no cost, so no embedding has to be found
-            forward = lambda x: (logits_of(net(x), len(x)), x0.new_zeros(len(x), 0))
+            forward = lambda x: (forward_pass(net, x), x0.new_zeros(len(x), 0))
             z0 = x0.new_zeros(len(x0), 0)
 
         def score(x: Images) -> Any:
             logits, z = forward(x)
-            check_classes(y, classes=logits.shape[1])
+            if y.ndim == 1:
+                check_classes(y, classes=logits.shape[1])
             values = objective(logits, z, z0, y)
             if not bool(values.isfinite().all()):
                 raise NonFiniteError("the score of a view must be finite: look at the weights of the network")
@@ -255,12 +278,6 @@ def _not_finite(scores: PerSample, gradients: Sequence[Tensor]) -> Tensor:
         wrong = ~gradient.flatten(1).sum(1).isfinite() if gradient.ndim > 1 else ~gradient.isfinite()
         bad = bad | (wrong if len(wrong) == len(bad) else wrong.any())
     return bad
-
-
-def _per_channel(step_size: float | Tensor, x: Images) -> Tensor:
-    """As a tensor that broadcasts over (B, C, H, W); one number per channel becomes (C, 1, 1)."""
-    eta = torch.as_tensor(step_size, dtype=x.dtype, device=x.device)
-    return eta.view(-1, 1, 1) if eta.ndim == 1 else eta
 
 
 def _refuse(faults: list[Tensor], n: int) -> None:

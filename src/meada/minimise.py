@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from meada.errors import NonFiniteError
-from meada.machine.parallel import Together
+from meada.machine.distributed import ParallelLoss
 from meada.methods.method import Augment, Context, Loss, Parts
 from meada.methods.parts.descent import Descent
-from meada.methods.parts.each_domain import EachDomain
+from meada.methods.parts.domains import EachDomain
 from meada.pool import Pool
 from meada.streams import key, stream
 from meada.types import Batch, Labels
@@ -33,7 +33,7 @@ class Training:
     def optimisers(self) -> list[Optimizer]:
         return [self.optimiser, *self.parts.optimisers.values()]
 
-    def turn_page(self) -> None:
+    def next_epoch(self) -> None:
         """A new pass over the pool, also when the pool has grown in the middle of one."""
         self.epoch, self.position = self.epoch + 1, 0
 
@@ -45,7 +45,7 @@ def minimise(
     descent: Descent,
     context: Context,
     *,
-    together: Together | None = None,
+    parallel_loss: ParallelLoss | None = None,
     augment: Augment | None = None,
     until: int,
     batch_size: int,
@@ -53,12 +53,12 @@ def minimise(
     """Descend until ``training.step`` is ``until``; yields the loss after each step.
 
     Every random number is keyed by seed and step, so a resumed run draws what it would have drawn.
-    Processes that go ``together`` draw the same batches, and each takes its share of them.
+    With ``parallel_loss`` all processes draw the same batches, and each takes its share of them.
     """
     net, world = training.net, context.world
     own = (world.rank,) if world.size > 1 else ()
     each = isinstance(loss, EachDomain)
-    draw, batches = draws_of_each_domain if each else draws, page(pool, batch_size, each=each)
+    draw, batches = batch_indices_by_domain if each else batch_indices, batches_per_epoch(pool, batch_size, each=each)
     for index in draw(training, pool, context.seed, until=until, batch_size=batch_size):
         net.train()
         torch.manual_seed(key(context.seed, "network", training.step, *own))  # dropout, its like
@@ -73,8 +73,8 @@ def minimise(
             pool_size=len(pool),
             round=training.round,
         )
-        batch = moved(pool.batch(index, through(augment, here.each)), net)
-        value = descend(training, loss, batch, here, descent, together, weight)
+        batch = to_device(pool.batch(index, through(augment, here.each)), net)
+        value = descend(training, loss, batch, here, descent, parallel_loss, weight)
         training.step += 1
         training.position += 1
         yield value
@@ -91,25 +91,25 @@ def descend(
     batch: Batch,
     context: Context,
     descent: Descent,
-    together: Together | None = None,
+    parallel_loss: ParallelLoss | None = None,
     weight: float = 1.0,
 ) -> Tensor:
     """One step of every optimiser on one loss."""
     descent.set_rate(training.optimiser, context.step, context.total_steps)
     for optimiser in training.optimisers:
         optimiser.zero_grad()
-    value = together(batch, context, weight) if together else loss(training.net, batch, context)
+    value = parallel_loss(batch, context, weight) if parallel_loss else loss(training.net, batch, context)
     value.backward()
     for optimiser in training.optimisers:
         optimiser.step()
-    return together.agree(value.detach()) if together else value.detach()
+    return parallel_loss.agree(value.detach()) if parallel_loss else value.detach()
 
 
-def draws(training: Training, pool: Pool, seed: int, *, until: int, batch_size: int) -> Iterator[Labels]:
+def batch_indices(training: Training, pool: Pool, seed: int, *, until: int, batch_size: int) -> Iterator[Labels]:
     """Uniformly from D, in passes without replacement; the last batch of a pass may be smaller."""
     while training.step < until:
         if training.position * batch_size >= len(pool):
-            training.turn_page()
+            training.next_epoch()
         order = torch.randperm(len(pool), generator=stream(seed, "order", training.epoch))
         for index in order.split(batch_size)[training.position :]:
             if training.step == until:
@@ -117,19 +117,21 @@ def draws(training: Training, pool: Pool, seed: int, *, until: int, batch_size: 
             yield index
 
 
-def draws_of_each_domain(training: Training, pool: Pool, seed: int, *, until: int, batch_size: int) -> Iterator[Labels]:
+def batch_indices_by_domain(
+    training: Training, pool: Pool, seed: int, *, until: int, batch_size: int
+) -> Iterator[Labels]:
     """``batch_size`` from every domain, one after the other.
 
-    Each domain goes through its own passes without replacement; a page is turned when the largest
+    Each domain goes through its own passes without replacement; an epoch ends when the largest
     one has been seen whole, and by then the smaller ones have come round again.
     """
     members = [(pool.domains == d).nonzero().flatten() for d in pool.domains.unique()]
-    batches = page(pool, batch_size, each=True)
+    batches = batches_per_epoch(pool, batch_size, each=True)
     while training.step < until:
         if training.position >= batches:
-            training.turn_page()
+            training.next_epoch()
         orders = [
-            _rounds(of_one, batches * batch_size, (seed, "order", training.epoch, number))
+            _permutations(of_one, batches * batch_size, (seed, "order", training.epoch, number))
             for number, of_one in enumerate(members)
         ]
         steps = zip(*(order.split(batch_size) for order in orders), strict=True)
@@ -139,13 +141,13 @@ def draws_of_each_domain(training: Training, pool: Pool, seed: int, *, until: in
             yield torch.cat(index)
 
 
-def page(pool: Pool, batch_size: int, *, each: bool) -> int:
+def batches_per_epoch(pool: Pool, batch_size: int, *, each: bool) -> int:
     """Batches in a pass over the pool, or over its largest domain if ``each`` has its own."""
     n = int(pool.domains.unique(return_counts=True)[1].max()) if each else len(pool)
     return -(-n // batch_size)
 
 
-def _rounds(of_one: Tensor, n: int, names: tuple[int | str, ...]) -> Tensor:
+def _permutations(of_one: Tensor, n: int, names: tuple[int | str, ...]) -> Tensor:
     """The first ``n`` of one permutation after another."""
     times = -(-n // len(of_one))
     orders = [torch.randperm(len(of_one), generator=stream(*names, time)) for time in range(times)]
@@ -157,7 +159,7 @@ def refuse_non_finite(value: float, step: int) -> None:
         raise NonFiniteError(f"step {step} of the minimisation phase: the loss is {value}; lower the learning rate")
 
 
-def moved(batch: Batch, net: nn.Module) -> Batch:
+def to_device(batch: Batch, net: nn.Module) -> Batch:
     """The batch where the network is."""
     device = next(net.parameters()).device
     x, y, domain = (None if t is None else t.to(device, non_blocking=True) for t in batch[:3])

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
-from meada.entropy import softmax_entropy
+from meada.entropy import bernoulli_entropy, softmax_entropy
 from meada.transport import semantic_cost
-from meada.types import Embedding, Labels, Logits, PerSample
+from meada.types import Embedding, LabelMatrix, Labels, Logits, PerSample
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,8 +22,14 @@ class Objective:
     beta: float
     gamma: float
 
-    def __call__(self, logits: Logits, z: Embedding, z0: Embedding, y: Labels) -> PerSample:
-        ce = cross_entropy(logits, y, reduction="none")
-        h = softmax_entropy(logits)
+    def __call__(self, logits: Logits, z: Embedding, z0: Embedding, y: Labels | LabelMatrix) -> PerSample:
+        several = y.ndim == 2  # labels that are independent of each other
+        ce = bernoulli_cross_entropy(logits, y) if several else cross_entropy(logits, y, reduction="none")
+        h = bernoulli_entropy(logits) if several else softmax_entropy(logits)
         c = semantic_cost(z, z0)
         return ce + self.beta * h - self.gamma * c
+
+
+def bernoulli_cross_entropy(logits: Logits, y: LabelMatrix) -> PerSample:
+    """Of independent labels: the sum of their cross-entropies."""
+    return binary_cross_entropy_with_logits(logits, y.to(logits), reduction="none").sum(-1)

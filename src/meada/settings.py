@@ -1,6 +1,7 @@
-"""Settings are frozen, checked when they are made, and refuse keys that they do not know."""
+"""Settings: frozen tables that are checked when they are made and refuse unknown keys."""
 
 import inspect
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,7 +18,7 @@ class BadSetting(MeadaError):
         self.sentence, self.key = sentence, key
 
     def under(self, section: str) -> "BadSetting":
-        """The same fault, told from the table that this one lies in."""
+        """The same fault, with the key as the table that holds this one names it."""
         return BadSetting(self.sentence, f"{section}.{self.key}" if self.key else section)
 
 
@@ -48,8 +49,8 @@ def explain(model: type[BaseModel], error: ValidationError) -> BadSetting:
         return BadSetting("unknown key '{key}': " + nearest(key, model.model_fields), key)
     if fault["type"] == "missing":
         return BadSetting("key '{key}' is missing", key)
-    message = fault["msg"][0].lower() + fault["msg"][1:]
-    return BadSetting(f"key '{{key}}' is {fault['input']!r}: {message}", key)
+    wanted = re.sub(r"^\w+ should ", "must ", fault["msg"])  # as pydantic puts it: "Input should be ..."
+    return BadSetting(f"key '{{key}}' {wanted}, got {fault['input']!r}", key)
 
 
 def signature_model(

@@ -1,4 +1,4 @@
-"""Shapes spoken of everywhere. B: batch, K: classes, D: embedding width, S: posterior draws."""
+"""Types of arrays. B: batch, K: classes, D: embedding width, S: posterior draws."""
 
 from typing import Literal, NamedTuple
 
@@ -8,6 +8,7 @@ from torch import Tensor
 Images = Float[Tensor, "B C H W"]  # pixels in [0, 1]
 Images8 = UInt8[Tensor, "B C H W"]  # the same in 8 bits, 0..255
 Labels = Int[Tensor, " B"]
+LabelMatrix = Float[Tensor, "B K"]  # 0.0 and 1.0: which of K independent labels each sample has
 Logits = Float[Tensor, "B K"]
 Embedding = Float[Tensor, "B D"]
 PerSample = Float[Tensor, " B"]

@@ -35,7 +35,7 @@ def per_sample(
 ) -> tuple[float | Tensor, float]:
     """``(step_size, gamma)`` as :func:`meada.perturb` takes them.
 
-    >>> from meada.networks.lenet import lenet
+    >>> from meada.networks.plain import lenet
     >>> x = torch.rand(1, 3, 32, 32)
     >>> eta, gamma = per_sample("official", lenet(), x, step_size=1.0, gamma=1.0, batch=32)
     >>> float(eta) * 32, gamma * 1024

@@ -62,3 +62,18 @@ def test_torchscript_is_scored_and_not_trained(make, single):
     ):
         with pytest.raises(MeadaError, match="TorchScript"):
             refused()
+
+
+def test_images_of_inference_mode_and_images_with_gradients_are_taken(single):
+    net = plain()
+    with torch.inference_mode():
+        x = torch.rand(6, 3, 8, 8)
+        inside = meada.perturb(net, (x * 255).byte(), Y, steps=2)
+    assert torch.equal(meada.perturb(plain(), x, Y, steps=2), meada.perturb(plain(), x.clone(), Y, steps=2))
+    assert inside.shape == x.shape
+    assert meada.fit(plain(), (X.clone().requires_grad_(), Y), plan=PLAN, steps=1)["steps"] == 2
+
+
+def test_a_network_in_double_precision_is_scored(single):
+    double = meada.evaluate(plain().double(), (X, Y))
+    assert double["nll"] == pytest.approx(meada.evaluate(plain(), (X, Y))["nll"], abs=1e-4)

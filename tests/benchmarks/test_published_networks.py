@@ -6,10 +6,9 @@ from benchmarks.published_networks import Block, Network
 from benchmarks.subjects import SUBJECTS
 from torch import nn
 
-from meada.networks.alexnet import alexnet
 from meada.networks.embedding import embedding_passes
-from meada.networks.lenet import lenet
-from meada.networks.wideresnet import wideresnet
+from meada.networks.plain import alexnet, lenet
+from meada.networks.resnet import wideresnet
 
 
 @pytest.fixture(params=["lenet", "wideresnet", "alexnet"])

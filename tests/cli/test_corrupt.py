@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from meada.cli.corrupt import corrupt
+from meada.cli.data import corrupt
 from meada.errors import MeadaError
 
 app = typer.Typer()
@@ -51,7 +51,7 @@ def test_json_is_the_sidecar(images, tmp_path) -> None:
     [
         (["--corruptions=fogg"], "did you mean 'fog'"),
         (["--severity=1,x"], "--severity must be numbers separated by commas, such as 1,3,5, got 1,x"),
-        (["--severity=7"], "not all in 1 to 5"),
+        (["--severity=7"], "severities must be from 1 to 5, got"),
         (["--constants=cifar100"], "did you mean 'cifar'"),
     ],
 )

@@ -10,7 +10,7 @@ from tests_tiny import load_tiny, network_of, write_recipe
 from typer import Typer
 from typer.testing import CliRunner
 
-from meada.cli.inspect import inspect
+from meada.cli.reports import inspect
 from meada.errors import MeadaError
 from meada.runs.run import run
 
@@ -102,7 +102,7 @@ def test_the_gallery_holds_pairs_and_what_a_judge_reads(runs):
     "words, sentence",
     [
         (["erm"], "no maximisation round has ended"),
-        (["meada", "--judge", "meada"], "another run is needed"),
+        (["meada", "--judge", "meada"], "must be another run"),
         (["meada", "--judge", "nowhere"], "holds no finished run"),
         (["nowhere"], "holds no run to inspect"),
     ],

@@ -39,7 +39,7 @@ def test_names_read_from_source_are_those_of_the_table(table):
         ("train nowhere.toml --out x", 2, "unknown recipe 'nowhere.toml'"),
         ("train digits/meada --out x --set beta", 2, "the form a.b=c"),
         ("sweep digits/meda --out x", 2, "did you mean"),
-        ("predict nowhere a.png", 2, "nowhere holds no run to predict: it is not there"),
+        ("predict nowhere a.png", 2, "nowhere holds no run to predict: there is no such folder"),
         ("evaluate nowhere", 2, "nowhere holds no run to evaluate"),
         ("evaluate . --rule lst", 2, "did you mean 'last'?"),
         ("report nowhere", 2, "nowhere holds no run to report"),

@@ -43,7 +43,7 @@ def test_the_papers_tables_are_there_as_before(tmp_path):
     assert "| CIFAR-10-C WideResNet |" in said and "(83.3)" in said
     assert meada("report", tmp_path, "--table", "3", "--markdown", tmp_path / "t.md") == f"{tmp_path / 't.md'}\n"
     assert (tmp_path / "t.md").read_text() == said[:-1]
-    with pytest.raises(MeadaError, match="none of the runs is on digits"):
+    with pytest.raises(MeadaError, match="must have runs on digits"):
         meada("report", tmp_path, "--table", "1")
     with pytest.raises(MeadaError, match="--table must be 1, 2 or 3, got 4"):
         meada("report", tmp_path, "--table", "4")

@@ -13,7 +13,6 @@ def meada(*words, **options):
         [sys.executable, "-m", "meada", *words],
         capture_output=True,
         text=True,
-        timeout=120,
         **options,
     )
 

@@ -7,9 +7,8 @@ import pytest
 from scipy import ndimage
 
 from meada.corruptions import SEVERITIES, corrupt
+from meada.corruptions.blur import follow_chains, glass_shuffle, glass_sources, motion, motion_weights
 from meada.corruptions.constants import CIFAR, TABLES
-from meada.corruptions.glass import follow, shuffle, sources
-from meada.corruptions.motion import motion, weights
 from meada.streams import sample_streams
 
 
@@ -43,7 +42,7 @@ def test_motion_to_the_right_leaves_the_light_on_the_left() -> None:
     x = np.zeros((1, 1, 28, 40))
     x[..., 20] = 255
     y = motion(x, np.array([0.0]), 6.0, 2.0)[0, 0, 14]
-    k = weights(6.0, 2.0)
+    k = motion_weights(6.0, 2.0)
     assert y[20 : 20 - len(k) : -1].tolist() == np.rint(255 * k).tolist()
     assert (y[21:] == 0).all()
 
@@ -74,7 +73,7 @@ def test_chains_of_copies_are_those_of_the_loop(reach) -> None:
     height, width = 20, 17
     rng = sample_streams(0, "glass_blur", reach, np.arange(3))
     draws = rng.sixteen((2, height * width)).astype(int)
-    ours = sources(rng, height, width, reach, 0)
+    ours = glass_sources(rng, height, width, reach, 0)
     x = np.arange(height * width)
     for image in range(3):
         target = x.copy()
@@ -89,12 +88,12 @@ def test_chains_of_copies_are_those_of_the_loop(reach) -> None:
 def test_a_long_chain_is_followed_to_its_end() -> None:
     """Pixel p looks at p + 1, which is done before it: all show the last pixel's colour."""
     target = np.minimum(np.arange(1, 101), 99)[None]
-    assert (follow(target) == 99).all()
+    assert (follow_chains(target) == 99).all()
 
 
 def test_shuffled_pixels_keep_their_channels_together() -> None:
     x = np.broadcast_to(np.arange(900.0).reshape(30, 30), (1, 3, 30, 30)) + np.zeros((1, 3, 30, 30))
-    y = shuffle(x, sample_streams(0, "glass_blur", 1, [0]), 2, 2)
+    y = glass_shuffle(x, sample_streams(0, "glass_blur", 1, [0]), 2, 2)
     assert (y[:, 0] == y[:, 1]).all()
     assert (y[:, 0] == y[:, 2]).all()
     assert 0.5 < (y != x).mean() < 1
@@ -103,7 +102,7 @@ def test_shuffled_pixels_keep_their_channels_together() -> None:
 def test_steps_of_glass_are_uniform() -> None:
     """With a reach of one a pixel takes itself, the one above, to the left, or both, alike."""
     x = np.arange(32 * 32)
-    target = sources(sample_streams(0, "glass_blur", 1, np.arange(50)), 32, 32, 1, 0)
+    target = glass_sources(sample_streams(0, "glass_blur", 1, np.arange(50)), 32, 32, 1, 0)
     steps = (x - target).reshape(50, 32, 32)[:, 2:, 2:]
     assert set(np.unique(steps)) == {0, 1, 32, 33}
     for step in (0, 1, 32, 33):
@@ -116,7 +115,7 @@ def test_glass_blurs_before_and_after_with_8_bits_between(severity, photographs)
     sigma, reach, rounds = CIFAR["glass_blur"][severity - 1]
     blur = lambda x: ndimage.gaussian_filter(x, (0, 0, sigma, sigma), mode="nearest", truncate=4)
     smooth = np.floor(blur(images.astype(float)) + 1e-7)
-    shuffled = shuffle(smooth, sample_streams(0, "glass_blur", severity, [0]), int(reach), int(rounds))
+    shuffled = glass_shuffle(smooth, sample_streams(0, "glass_blur", severity, [0]), int(reach), int(rounds))
     ours = corrupt(images, "glass_blur", severity)
     assert np.abs(ours - np.floor(blur(shuffled))).max() <= 1
 

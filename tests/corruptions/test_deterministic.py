@@ -106,7 +106,7 @@ def name(request: pytest.FixtureRequest) -> str:
 @pytest.mark.parametrize("shape", [(3, 32, 32), (3, 45, 33), (1, 32, 32), (3, 100, 88)])
 def test_agrees_with_another_computation(name, table, shape, photographs) -> None:
     if name == "saturate" and shape[0] == 1:
-        pytest.skip("a grey image has no saturation: see test_colour.py")
+        pytest.skip("a grey image has no saturation: see test_digital.py")
     if name in ("brightness", "saturate"):
         shape = (shape[0], 28, 29)  # pixel by pixel in Python, and no pixel knows of another
     images = photographs(1 if max(shape) > 64 else 2, *shape[1:])[:, : shape[0]]

@@ -6,7 +6,7 @@ from scipy import stats
 
 from meada.corruptions import SEVERITIES, corrupt
 from meada.corruptions.constants import CIFAR, TABLES
-from meada.corruptions.poisson import COLUMNS, ONE, _aliases, _small_counts
+from meada.corruptions.noise import COLUMNS, ONE, _aliases, _small_counts
 from meada.streams import sample_streams
 
 

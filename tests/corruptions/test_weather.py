@@ -9,11 +9,9 @@ from PIL import Image
 from scipy import ndimage, stats
 
 from meada.corruptions import corrupt, frost_source
+from meada.corruptions.blur import motion
 from meada.corruptions.constants import CIFAR, TABLES
-from meada.corruptions.frost import PHOTOGRAPHS, crop, textures
-from meada.corruptions.ice import TONES, grow
-from meada.corruptions.motion import motion
-from meada.corruptions.plasma import plasma
+from meada.corruptions.weather import PHOTOGRAPHS, TONES, crop, ice_texture, plasma, textures
 from meada.streams import sample_streams
 
 
@@ -156,7 +154,7 @@ def test_the_source_of_frost_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("number", range(5))
 def test_grown_frost_is_as_bright_as_the_photograph_it_stands_for(number) -> None:
-    picture = grow(number).astype(float)
+    picture = ice_texture(number).astype(float)
     *tone, deviation = TONES[number]
     assert picture.mean((0, 1)) == pytest.approx(tone, abs=2)
     assert picture.mean(2).std() == pytest.approx(deviation, abs=2)

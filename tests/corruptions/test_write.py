@@ -207,7 +207,7 @@ def test_bad_sources_are_named(stack, tmp_path: Path) -> None:
             str(save(tmp_path / "objects.npy", np.array([{}], dtype=object)))
         ),
         "did you mean 'snow'": lambda: Settings(("snoww",)),
-        "not all in 1 to 5": lambda: Settings(severities=(0,)),
+        "severities must be from 1 to 5": lambda: Settings(severities=(0,)),
         "unknown constants 'imagenett'": lambda: Settings(constants="imagenett"),
     }
     for sentence, call in cases.items():

@@ -164,7 +164,7 @@ def test_generated_files_are_never_taken_for_published_ones(official, clean):
         ({"severities": [1, 3, 5]}, "severities 1 to 5"),
         ({"constants": "imagenet"}, "'imagenet'"),
         ({"sha256": "0"}, "made from other images"),
-        ({"images": 2}, "2 images a severity: 4 are asked for"),
+        ({"images": 2}, "images per severity, got 2"),
     ],
 )
 def test_a_sidecar_that_does_not_fit_is_refused(official, clean, changes, sentence):

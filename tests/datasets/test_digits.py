@@ -149,12 +149,12 @@ def test_a_web_page_an_empty_file_and_a_folder_are_told_apart(published: Path):
         load_domain("usps", published)
     path.unlink()
     path.mkdir()
-    with pytest.raises(MeadaError, match="is a folder, where a file is meant"):
+    with pytest.raises(MeadaError, match="must be a file, got a folder"):
         load_domain("usps", published)
     folder = published / "mnist_m/mnist_m_test"
     folder.rename(published / "elsewhere")
     folder.write_text("")
-    with pytest.raises(MeadaError, match="is a file, where a folder is meant"):
+    with pytest.raises(MeadaError, match="must be a folder, got a file"):
         load_domain("mnist_m", published)
 
 

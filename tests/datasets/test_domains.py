@@ -8,8 +8,7 @@ import torch
 from PIL import Image
 
 from meada.datasets import DATASETS
-from meada.datasets.domains import domains
-from meada.datasets.pacs import DOMAINS, pacs
+from meada.datasets.domains import PICTURES, domains, pacs
 from meada.datasets.pictures.tree import read_list
 from meada.errors import MeadaError
 
@@ -26,7 +25,7 @@ def root(tmp_path: Path) -> Path:
     """PACS in small: 4 domains of 7 classes of 4 pictures, the last of each class in crossval."""
     folder = tmp_path / "data" / "pacs"
     (folder / "splits").mkdir(parents=True)
-    for d, domain in enumerate(DOMAINS):
+    for d, domain in enumerate(PICTURES):
         lists: dict[str, list[str]] = {"train": [], "crossval": [], "test": []}
         for k, name in enumerate(CLASSES):
             home = folder / "images" / domain / name
@@ -136,7 +135,7 @@ def test_every_fault_is_named_before_anything_is_trained(root):
     assert "photo/guitar holds no picture" in text
     assert "art_painting_train_kfold.txt names art_painting/person/0.jpg, which is not" in text
     assert "photo_crossval_kfold.txt names photo/guitar/3.jpg, which is not there" in text
-    assert "cartoon/horse/1.jpg is CMYK" in text and "photo/dog/0.jpg is no picture" in text
+    assert "cartoon/horse/1.jpg is CMYK" in text and "photo/dog/0.jpg is not a picture" in text
 
 
 @pytest.mark.parametrize("split, faulty", [("train", True), ("crossval", False)])
@@ -189,7 +188,7 @@ def test_other_faults_of_lists(root):
         ({}, "name targets or sources among art_painting"),
         ({"targets": ["sktch"]}, "unknown domain 'sktch': did you mean 'sketch'"),
         ({"targets": ["photo"], "sources": ["photo"]}, "'photo' is among sources and targets"),
-        ({"targets": list(DOMAINS)}, "sources and targets are both needed"),
+        ({"targets": list(PICTURES)}, "sources and targets must each be one domain or more"),
         ({"targets": ["photo"], "side": 0}, "side=0"),
         ({"targets": ["photo"], "per_domain": 0}, "per_domain=0"),
     ],

@@ -1,5 +1,7 @@
 """Data sets given in Python become the same task as a folder, without filling memory."""
 
+import os
+import tempfile
 import weakref
 from collections import Counter
 from pathlib import Path
@@ -12,13 +14,25 @@ from PIL import Image
 from torch.utils.data import Dataset, IterableDataset
 
 from meada.datasets.folder import folder
-from meada.datasets.from_python import as_task, pictures_of
+from meada.datasets.from_python import pictures_of
+from meada.datasets.task import Task
 from meada.errors import MeadaError
 
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cache").mkdir()
     monkeypatch.setenv("MEADA_CACHE", str(tmp_path / "cache"))
+
+
+def as_task(
+    data: Any, *, tests: dict[str, Any] | None = None, out: Any = None, group: str = "", **settings: Any
+) -> Task:
+    """The task that robustify makes of data sets: written as pictures, then read as a folder."""
+    home = Path(out or tempfile.mkdtemp(dir=os.environ["MEADA_CACHE"]))
+    given = {"data": data, **(tests or {})}
+    first, *others = [str(pictures_of(one, home, name=name, group=group)) for name, one in given.items()]
+    return folder(path=first, tests=others, group=group, **settings)
 
 
 def pixels(k: int, side: int = 8) -> np.ndarray:
@@ -77,7 +91,7 @@ def test_memory_does_not_grow_with_the_number_of_samples(tmp_path):
         weakref.finalize(image, alive.discard, k)
         return image, k % 3
 
-    task = as_task(Items(300, make), side=8, folder=tmp_path / "out")
+    task = as_task(Items(300, make), side=8, out=tmp_path / "out")
     assert len(task.train) + len(task.validation) == 300 and most[0] <= 2
     maps = Path("/proc/self/maps").read_text()
     assert maps.count(str(tmp_path / "cache")) >= 2  # both parts are mapped from disk
@@ -90,14 +104,14 @@ def test_a_data_set_is_written_once_and_read_again(tmp_path):
         read.append(k)
         return pixels(k), k % 2
 
-    first = as_task(Items(40, make), side=8, folder=tmp_path / "out")
+    first = as_task(Items(40, make), side=8, out=tmp_path / "out")
     read.clear()
-    again = as_task(Items(40, make), side=8, folder=tmp_path / "out")
+    again = as_task(Items(40, make), side=8, out=tmp_path / "out")
     assert torch.equal(first.train.images, again.train.images) and len(read) <= 17
     with pytest.raises(MeadaError, match="must list the data set given, got 40 pictures for its 39"):
-        as_task(Items(39, make), side=8, folder=tmp_path / "out")
+        as_task(Items(39, make), side=8, out=tmp_path / "out")
     with pytest.raises(MeadaError, match=r"must list the data set given, got label 0 for 1 in item 0"):
-        as_task(Items(40, lambda k: (pixels(k), 1)), side=8, folder=tmp_path / "out")
+        as_task(Items(40, lambda k: (pixels(k), 1)), side=8, out=tmp_path / "out")
 
 
 def test_a_stop_in_the_middle_starts_again(tmp_path):
@@ -161,7 +175,7 @@ class Stream(IterableDataset[Any]):
         (Stream(), "must be a data set with a length and items by number, got Stream, which is read as a stream"),
         ({"train": 1, "test": 2}, r"must be one data set, got several by name \(train, test\)"),
         (7, "must be a folder, a CSV file, a Dataset or a Hugging Face dataset, got int"),
-        (Items(0, None), "must hold at least one labelled picture, got none"),
+        (Items(0, None), "must hold at least one labelled image, got none"),
         (Items(3, lambda k: pixels(k)), r"must be \(image, label\) or a dictionary of both, got a ndarray"),
         (Items(3, lambda k: ("a.png", 1)), "must be PIL images, arrays or tensors, got a str in item 0"),
         (Items(3, lambda k: (pixels(k), 0.5)), "must be class numbers from 0 up, names, .* got 0.5 in item 0"),

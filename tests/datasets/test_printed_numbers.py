@@ -6,8 +6,8 @@ import torch
 from numpy.random import default_rng
 
 from meada.datasets.embedded import shifts as shifts
+from meada.datasets.embedded.shifts import FAINTEST, either_way, number, printed_numbers
 from meada.datasets.embedded.wheels import fonts
-from meada.datasets.printed_numbers import CONTRAST, either_way, number, printed_numbers
 from meada.errors import MeadaError
 
 
@@ -34,7 +34,7 @@ def test_the_label_is_the_figure_in_the_middle() -> None:
 def test_strokes_are_lighter_or_darker_than_their_ground_and_always_to_be_seen() -> None:
     rng = default_rng(0)
     contrast = [shifts.LUMA @ (ink - ground) for ink, ground in (either_way(rng) for _ in range(99))]
-    assert min(map(abs, contrast)) >= CONTRAST and 20 < sum(c > 0 for c in contrast) < 79
+    assert min(map(abs, contrast)) >= FAINTEST and 20 < sum(c > 0 for c in contrast) < 79
 
 
 def test_some_are_blurred_more_than_others() -> None:
@@ -44,5 +44,5 @@ def test_some_are_blurred_more_than_others() -> None:
 
 
 def test_other_classes_are_refused_by_name() -> None:
-    with pytest.raises(MeadaError, match="digits 0 to 9, and not cat, dog"):
+    with pytest.raises(MeadaError, match="digits 0 to 9, got cat, dog"):
         printed_numbers(("cat", "dog"))

@@ -12,8 +12,8 @@ from meada.deploy.adversarial import samples_of, write_adversarial
 from meada.deploy.model import open_model, save_model
 from meada.errors import MeadaError
 from meada.maximise import perturb
+from meada.runs.network import build_network
 from meada.runs.recipe import resolve
-from meada.runs.run import build_network
 
 NETWORK = """
 from torch import nn

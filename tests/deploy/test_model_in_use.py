@@ -40,7 +40,7 @@ def model(tmp_path: Path, single: None) -> Path:
         "name": "robustify/meada", "network": {"name": f"{tmp_path / 'net.py'}:tiny"},
         "data": {"name": "folder", "path": "photos", "side": 28}, "method": {"name": "meada"},
     }, trust=[f"{tmp_path / 'net.py'}:tiny"])  # fmt: skip
-    from meada.runs.run import build_network
+    from meada.runs.network import build_network
 
     net = build_network(recipe, 3)
     for module in net.modules():
@@ -111,8 +111,8 @@ def test_the_verb_prints_json_and_ends_with_2_after_a_bad_picture(model, picture
     got = subprocess.run([*words, "--json"], capture_output=True, text=True)
     good, bad = json.loads(got.stdout)
     assert good["label"] in ("cat", "dog", "Küken") and 0 < good["probability"] <= 1
-    assert "is no picture" in bad["error"] and got.returncode == 2
-    assert len(got.stderr.strip().splitlines()) == 1 and "bad.jpg is no picture" in got.stderr
+    assert "is not a picture" in bad["error"] and got.returncode == 2
+    assert len(got.stderr.strip().splitlines()) == 1 and "bad.jpg is not a picture" in got.stderr
 
 
 FRESH = """
@@ -165,5 +165,5 @@ def test_an_export_without_its_libraries_says_which(model, tmp_path, monkeypatch
     monkeypatch.setitem(sys.modules, "onnx", None)
     from meada.deploy.onnx import export_onnx
 
-    with pytest.raises(MeadaError, match=r"onnx is not installed: .*meada\[export\]"):
+    with pytest.raises(MeadaError, match=r"onnx must be installed for this: .*meada\[export\]"):
         export_onnx(open_model(model, trust(model)), tmp_path / "m.onnx")

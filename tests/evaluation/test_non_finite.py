@@ -11,7 +11,7 @@ import meada
 from meada.datasets.task import Samples, Task
 from meada.errors import NonFiniteError
 from meada.evaluation.attack import under_attack
-from meada.evaluation.readability import judge
+from meada.evaluation.rounds import judge
 from meada.evaluation.selection import Selection
 from meada.robustify.scoring import score_all, sets
 from meada.runs.recipe import load_recipe

@@ -5,11 +5,12 @@ import torch
 from tests_tiny import load_tiny, write_recipe
 
 from meada.errors import MeadaError
-from meada.evaluation.calibration import expected_calibration_error
 from meada.evaluation.predictions import Predictions, load_predictions, save_predictions
+from meada.evaluation.score import expected_calibration_error
 from meada.reports.inspect import load_gallery
+from meada.runs.network import load_model
 from meada.runs.recipe import make
-from meada.runs.run import load_model, run
+from meada.runs.run import run
 from meada.runs.run_folder import RunFolder
 
 
@@ -66,7 +67,7 @@ def test_damage_is_one_sentence(tmp_path):
     from safetensors.torch import save_file
 
     save_file({"last/svhn/label": torch.zeros(2)}, tmp_path / "q")
-    with pytest.raises(MeadaError, match="'last/svhn' needs label, guess, confidence"):
+    with pytest.raises(MeadaError, match="'last/svhn' must have label, guess, confidence"):
         load_predictions(tmp_path / "q")
 
 

@@ -1,16 +1,20 @@
 """What a round did, against the terms of the objective computed apart."""
 
 import math
+import re
+from math import comb
 
 import pytest
 import torch
+from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.testing import assert_close
 
 from meada.entropy import softmax_entropy
-from meada.evaluation.rounds import diagnose
+from meada.errors import MeadaError
+from meada.evaluation.rounds import EDGES, bands, chance_limit, diagnose, in_bands, judge, power, spectra
 from meada.networks import to_bayesian
-from meada.networks.bayesian.weight_sample import WeightSample, using_weights
+from meada.networks.bayesian.variational import WeightSample, using_weights
 from meada.pool import Pool
 
 
@@ -98,3 +102,110 @@ def test_a_bayesian_network_is_looked_at_through_its_draws(linear_net):
     assert got["information"][0] == pytest.approx(float(of_mean - each)) and of_mean > each
     nll = torch.stack([-p[torch.arange(6), y].log().mean() for p in ps]).mean()
     assert got["ce"][0] == pytest.approx(float(nll))
+
+
+def wave(frequency: float, side: int = 32) -> torch.Tensor:
+    """A plane wave along the columns, so many cycles a pixel."""
+    row = torch.cos(2 * math.pi * frequency * torch.arange(side))
+    return row.expand(1, 1, side, side)
+
+
+@pytest.mark.parametrize("cycles", [0, 2, 4, 7, 9, 13, 16])
+def test_a_wave_lies_in_the_band_of_its_frequency(cycles):
+    frequency = cycles / 32
+    parts = bands(power(wave(frequency)))
+    assert parts[int(frequency * 16) if frequency < 0.5 else 7] == pytest.approx(1, abs=1e-6)
+
+
+def test_the_corners_belong_to_the_last_band():
+    checks = (-1.0) ** (torch.arange(8)[:, None] + torch.arange(8))
+    assert bands(power(checks.expand(1, 1, 8, 8)))[-1] == pytest.approx(1)
+
+
+def test_energy_is_kept():
+    images = torch.rand(3, 2, 8, 6)
+    assert_close(power(images).sum().double(), images.square().sum((2, 3)).mean(), rtol=1e-5, atol=0)
+
+
+def test_white_noise_is_flat():
+    noise = torch.randn(200, 3, 16, 16)
+    told = in_bands(power(noise), power(noise))
+    assert torch.allclose(torch.tensor(told["perturbation"]), torch.tensor(told["white"]), atol=0.01)
+    assert sum(told["white"]) == pytest.approx(1) and len(told["white"]) == len(EDGES)
+
+
+def test_nothing_moved_is_no_energy():
+    assert bands(torch.zeros(4, 4)) == [0.0] * 8
+
+
+def test_children_are_taken_against_their_own_parents():
+    x = torch.rand(6, 3, 8, 8) * 0.5
+    pool = Pool(x, torch.zeros(6).long())
+    parents = torch.tensor([5, 3, 1, 0])
+    pool.append((x + wave(0.5, 8) * 0.1 + 0.1)[parents], parents=parents)
+    moved, there = spectra(pool, torch.arange(4), block=3)
+    assert_close(moved, power(wave(0.5, 8) * 0.1 + 0.1), rtol=1e-4, atol=1e-6)
+    assert_close(there, power(x[parents]), rtol=1e-4, atol=1e-6)
+
+
+def guess_chances(n: int, classes: int, least: int) -> float:
+    """P(at least so many right) of a reader that guesses."""
+    p = 1 / classes
+    return sum(comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(least, n + 1))
+
+
+@pytest.mark.parametrize("n, classes", [(10, 10), (256, 10), (256, 7), (100, 100)])
+def test_a_guesser_exceeds_the_limit_once_in_a_hundred_times_at_most(n, classes):
+    limit = chance_limit(n, classes)
+    assert guess_chances(n, classes, limit + 1) <= 0.01 < guess_chances(n, classes, limit)
+
+
+class Reader(nn.Module):
+    """Says the class that the first pixel holds, in 8-bit levels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unused = nn.Parameter(torch.zeros(1))
+
+    def forward(self, x):
+        return nn.functional.one_hot((x[:, 0, 0, 0] * 255).round().long() % 10, 10).double()
+
+
+def gallery(source_right: int, made_right: int, n: int = 100) -> dict[str, torch.Tensor]:
+    labels = torch.arange(n) % 10
+
+    def images(right: int) -> torch.Tensor:
+        shown = torch.where(torch.arange(n) < right, labels, (labels + 1) % 10)
+        return shown.to(torch.uint8).view(n, 1, 1, 1).expand(n, 1, 2, 2).contiguous()
+
+    return {
+        "round-1.judged_source": images(source_right),
+        "round-1.judged": images(made_right),
+        "round-1.judged_label": labels,
+        "round-1.adversarial": torch.rand(1, 1, 2, 2),
+    }
+
+
+def test_accuracies_are_told_in_per_cent():
+    (told,) = judge(Reader(), gallery(97, 61), classes=10)
+    assert (told["round"], told["n"], told["source"], told["adversarial"]) == (1, 100, 97.0, 61.0)
+    assert told["chance"] == 10 and told["warnings"] == []
+
+
+@pytest.mark.parametrize("source, made, sentence", [(97, 12, "went too far: .* 12 of 100"), (15, 12, "cannot judge")])
+def test_warnings(source, made, sentence):
+    (told,) = judge(Reader(), gallery(source, made), classes=10)
+    (warning,) = told["warnings"]
+    assert re.search(sentence, warning)
+
+
+def test_rounds_come_in_order():
+    both = {**gallery(90, 80), **{k.replace("-1", "-10"): v for k, v in gallery(90, 70).items()},
+            **{k.replace("-1", "-2"): v for k, v in gallery(90, 60).items()}}  # fmt: skip
+    told = judge(Reader(), both, classes=10)
+    assert [(v["round"], v["adversarial"]) for v in told] == [(1, 80.0), (2, 60.0), (10, 70.0)]
+
+
+def test_an_empty_gallery_is_refused():
+    with pytest.raises(MeadaError, match="no samples to judge"):
+        judge(Reader(), {}, classes=10)

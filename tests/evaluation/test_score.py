@@ -8,8 +8,7 @@ from torch import nn
 
 import meada
 from meada.errors import MeadaError
-from meada.evaluation.calibration import brier, expected_calibration_error
-from meada.evaluation.score import predict, score
+from meada.evaluation.score import brier, expected_calibration_error, predict, score
 from meada.machine.distributed import World
 
 
@@ -67,7 +66,7 @@ def test_every_image_is_seen_partial_batch_included():
 def test_processes_share_out_batches_and_together_see_every_image_once(monkeypatch, processes):
     """Seven images in batches of two: four batches, so that some processes have more or none."""
     net, x = nn.Sequential(nn.Flatten(), nn.Linear(48, 5)), torch.rand(7, 3, 4, 4)
-    monkeypatch.setattr(World, "total", lambda self, values: values)  # what this process adds
+    monkeypatch.setattr(World, "all_reduce_sum", lambda self, values: values)  # what this process adds
     parts = [predict(net, x, batch_size=2, world=World(rank, processes)) for rank in range(processes)]
     assert torch.allclose(sum(parts), net(x))
     assert sum((part != 0).any(1).int() for part in parts).tolist() == [1] * 7

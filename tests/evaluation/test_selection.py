@@ -1,12 +1,18 @@
 """Four rules, each with what it may know, and the best step of each."""
 
+import json
+
 import pytest
 import torch
+from safetensors.torch import load_file
+from tests_tiny import load_tiny, write_recipe
 
 from meada.datasets.task import Samples, Task
-from meada.evaluation.selection import KNOWS, RULES, Selection, fixed_subset
-from meada.evaluation.validation_shifts import SHIFTS, shifted_once
+from meada.evaluation.selection import RULE_TEXTS, RULES, Selection, fixed_subset
+from meada.evaluation.validation_shifts import SHIFTS, shifted_once, validation_families
 from meada.pool import as_float
+from meada.runs.run import run
+from meada.runs.run_folder import RunFolder
 from meada.types import Images
 
 GREY = {"train": 0.9, "validation": 0.5, "t": 0.1, "u": 0.3}  # each part by its mean level
@@ -85,8 +91,8 @@ def test_families_that_were_trained_on_are_not_scored_and_the_record_names_the_o
     chosen, net = selection(trained=trained), Always(0)
     chosen.scores(net)
     left = [family for family in SHIFTS if family not in trained]
-    assert chosen.about("crafted") == {"knows": KNOWS["crafted"], "families": left}
-    assert chosen.about("last") == {"knows": KNOWS["last"]}
+    assert chosen.about("crafted") == {"knows": RULE_TEXTS["crafted"], "families": left}
+    assert chosen.about("last") == {"knows": RULE_TEXTS["last"]}
     assert len(net.seen) == 1 + len(left) + 2  # source, one set per family, two targets
 
 
@@ -95,7 +101,7 @@ def test_the_four_corruptions_stay_for_the_fifteen_whatever_was_trained_on(monke
     monkeypatch.setattr("meada.evaluation.selection.held_out_corruptions", lambda x: asked.append(x) or {"blur": x})
     parts = task(crafted="corruptions")
     chosen = Selection(parts, subset=5, crafted_size=3, trained={"blur", "noise"})
-    assert chosen.about("crafted") == {"knows": KNOWS["crafted"], "corruptions": ["blur"]}
+    assert chosen.about("crafted") == {"knows": RULE_TEXTS["crafted"], "corruptions": ["blur"]}
     assert torch.equal(asked[0], as_float(fixed_subset("validation", parts.validation, 3).images))
 
 
@@ -129,5 +135,47 @@ def test_a_subset_is_drawn_from_all_of_the_domain():
 
 
 def test_every_rule_says_what_it_knows():
-    assert KNOWS.keys() == set(RULES) and "targets" in KNOWS["oracle"]
-    assert not any("target" in KNOWS[rule] for rule in RULES if rule != "oracle")
+    assert RULE_TEXTS.keys() == set(RULES) and "targets" in RULE_TEXTS["oracle"]
+    assert not any("target" in RULE_TEXTS[rule] for rule in RULES if rule != "oracle")
+
+
+# by construction each rule prefers another step; 10 and 15 tie for ``crafted``: the later wins
+SCORES = {
+    "source_val": {5: 90.0, 10: 70.0, 15: 60.0, 20: 50.0},
+    "crafted": {5: 10.0, 10: 40.0, 15: 40.0, 20: 20.0},
+    "oracle": {5: 30.0, 10: 80.0, 15: 20.0, 20: 10.0},
+}
+
+
+@pytest.fixture
+def weights(monkeypatch) -> dict[int, dict[str, torch.Tensor]]:
+    """Of each candidate, as it was scored."""
+    kept = {}
+
+    def scores(self, net, world=None, step=None):
+        kept[step] = {name: value.clone() for name, value in net.state_dict().items()}
+        return {rule: each[step] for rule, each in SCORES.items()}
+
+    monkeypatch.setattr(Selection, "scores", scores)
+    return kept
+
+
+def test_a_rule_keeps_the_step_that_its_own_score_prefers(tmp_path, single, weights):
+    recipe = load_tiny(write_recipe(tmp_path, method="cutout", settings=""))
+    record = run(recipe, tmp_path / "run")
+    log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").open()]
+    columns = {rule: {line["step"]: line["scores"][rule] for line in log if "scores" in line} for rule in SCORES}
+    assert columns == SCORES
+    expected = {"last": 20} | {rule: max(c, key=lambda step: (c[step], step)) for rule, c in columns.items()}
+    assert {rule: one["step"] for rule, one in record["selected"].items()} == expected
+    assert expected == {"last": 20, "source_val": 5, "crafted": 15, "oracle": 10}
+    for rule, step in expected.items():
+        held = load_file(RunFolder(tmp_path / "run").selected(rule))
+        assert all(torch.equal(held[name], value) for name, value in weights[step].items()), rule
+
+
+def test_the_record_names_the_families_that_were_scored(tmp_path, single, weights):
+    record = run(load_tiny(write_recipe(tmp_path, method="cutout", settings="")), tmp_path / "run")
+    left = list(validation_families({"occlusion"}))
+    assert record["selected"]["crafted"] == {"step": 15, "knows": RULE_TEXTS["crafted"], "families": left}
+    assert all("families" not in record["selected"][rule] for rule in ("last", "source_val", "oracle"))

@@ -14,7 +14,7 @@ from meada.evaluation.validation_shifts import (
     two_folds,
     validation_families,
 )  # fmt: skip
-from meada.evaluation.validation_shifts import compression as codes
+from meada.evaluation.validation_shifts import filters as codes
 from meada.methods import METHODS
 from meada.runs.recipe import load_recipe, method_of
 from meada.types import Family

@@ -9,9 +9,9 @@ from torch import nn
 
 import meada
 from meada.errors import MeadaError
-from meada.integrations.extras import need
 from meada.integrations.following import following
 from meada.integrations.tracking import MLflow, TensorBoard, WeightsAndBiases, tracker
+from meada.machine.extras import need
 
 
 def trained(callback):

@@ -13,9 +13,9 @@ import pytest
 from PIL import Image
 
 from meada.datasets.pictures.decode import decode
-from meada.datasets.published import disk
+from meada.datasets.published import catalogue
 from meada.datasets.published.catalogue import File
-from meada.datasets.published.formats import idx, libsvm, matlab5
+from meada.datasets.published.formats import read_idx, read_libsvm, read_matlab
 from meada.errors import MeadaError
 from meada.machine import limits
 from meada.machine.limits import MIB, map_npy, regular, unpacked
@@ -32,8 +32,8 @@ def peak():
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> int:
     """Bounds of 1 MiB, so that bombs are quick to make."""
-    monkeypatch.setattr(matlab5, "UNPACKED", MIB)
-    monkeypatch.setattr(libsvm, "MOST", MIB)
+    monkeypatch.setattr("meada.datasets.published.formats.UNPACKED", MIB)
+    monkeypatch.setattr("meada.datasets.published.formats.LIBSVM_TEXT", MIB)
     return MIB
 
 
@@ -55,11 +55,13 @@ def test_a_bomb_is_given_up_at_the_bound(tmp_path, peak, kind):
 
 def test_readers_of_digits_have_a_bound(tmp_path, small, monkeypatch):
     monkeypatch.setattr(limits, "UNPACKED", small)
-    monkeypatch.setattr(idx, "unpacked", lambda path, kind: unpacked(path, kind, small))
+    monkeypatch.setattr(
+        "meada.datasets.published.formats.unpacked", lambda path, kind, _=0: unpacked(path, kind, small)
+    )
     with pytest.raises(MeadaError, match="at most 1,048,576 bytes"):
-        idx.read_array(bomb(tmp_path / "a.gz", "gzip", 2 * MIB), 3)
+        read_idx(bomb(tmp_path / "a.gz", "gzip", 2 * MIB), 3)
     with pytest.raises(MeadaError, match="at most 1,048,576 bytes"):
-        libsvm.read(bomb(tmp_path / "a.bz2", "bz2", 2 * MIB))
+        read_libsvm(bomb(tmp_path / "a.bz2", "bz2", 2 * MIB))
 
 
 def element(kind: int, data: bytes) -> bytes:
@@ -79,11 +81,11 @@ def array(n: int, stored: int = 2, kind: int = 9, shape: tuple[int, ...] | None 
 
 def test_a_mat_file_of_bombs_stays_within_the_bound(tmp_path, small, peak):
     one = element(15, zlib.compress(array(600_000)))
-    assert matlab5.read(mat(tmp_path / "one.mat", one))["X"].shape == (600_000, 1)
+    assert read_matlab(mat(tmp_path / "one.mat", one))["X"].shape == (600_000, 1)
     with pytest.raises(MeadaError, match="must hold at most .* bytes when it is decompressed"):
-        matlab5.read(mat(tmp_path / "two.mat", one, one))
+        read_matlab(mat(tmp_path / "two.mat", one, one))
     with pytest.raises(MeadaError, match="must hold at most 1,048,576 bytes"):
-        matlab5.read(mat(tmp_path / "bomb.mat", element(15, zlib.compress(bytes(20 * MIB)))))
+        read_matlab(mat(tmp_path / "bomb.mat", element(15, zlib.compress(bytes(20 * MIB)))))
     assert peak() < 30 * MIB  # the bomb itself was made here
 
 
@@ -97,7 +99,7 @@ def test_a_mat_file_of_bombs_stays_within_the_bound(tmp_path, small, peak):
 )
 def test_a_mat_array_that_lies_about_its_size_is_refused(tmp_path, small, content, sentence):
     with pytest.raises(MeadaError, match=sentence):
-        matlab5.read(mat(tmp_path / "x.mat", content))
+        read_matlab(mat(tmp_path / "x.mat", content))
 
 
 def test_compressed_data_in_compressed_data_three_thousand_times(tmp_path):
@@ -105,7 +107,7 @@ def test_compressed_data_in_compressed_data_three_thousand_times(tmp_path):
     for _ in range(3_000):
         content = element(15, zlib.compress(content))
     with pytest.raises(MeadaError, match="compressed data inside compressed data"):
-        matlab5.read(mat(tmp_path / "deep.mat", content))
+        read_matlab(mat(tmp_path / "deep.mat", content))
 
 
 def npy(path: Path, shape: object, descr: str = "|u1", data: bytes = b"", version: bytes = b"\x01\x00") -> Path:
@@ -156,13 +158,13 @@ def test_a_file_beyond_the_bound_is_not_read(tmp_path):
     with pytest.raises(MeadaError, match="must have at most 2,147,483,648 bytes, got 2,147,483,649"):
         regular(tmp_path / "large")
     with pytest.raises(MeadaError, match="must have at most 2,147,483,648 bytes"):
-        disk.locate(File("large"), tmp_path)
+        catalogue.locate(File("large"), tmp_path)
 
 
 def test_a_pipe_among_published_files_and_pictures_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe.png")
     with pytest.raises(MeadaError, match="must be a file, got a FIFO"):
-        disk.locate(File("pipe.png"), tmp_path)
+        catalogue.locate(File("pipe.png"), tmp_path)
     with pytest.raises(MeadaError, match="must be a file, got a folder, a FIFO or a device"):
         decode(tmp_path / "pipe.png", 8)
 

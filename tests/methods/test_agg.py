@@ -10,11 +10,11 @@ from torch.testing import assert_close
 
 from meada.algorithm import Plan, Watch, begin, train
 from meada.methods import METHODS
-from meada.methods.agg import agg
+from meada.methods.erm import agg
 from meada.methods.method import Context, Method
 from meada.methods.parts.descent import Descent
-from meada.methods.parts.each_domain import EachDomain
-from meada.minimise import Training, draws_of_each_domain, page
+from meada.methods.parts.domains import EachDomain
+from meada.minimise import Training, batch_indices_by_domain, batches_per_epoch
 from meada.pool import Pool
 
 SGD = Descent(name="sgd", lr=0.1)
@@ -47,7 +47,7 @@ def standing(**where: int) -> Training:
 
 def drawn(pool: Pool, steps: int, batch_size: int = 2) -> list[torch.Tensor]:
     training, out = standing(), []
-    for index in draws_of_each_domain(training, pool, 5, until=steps, batch_size=batch_size):
+    for index in batch_indices_by_domain(training, pool, 5, until=steps, batch_size=batch_size):
         training.step += 1
         training.position += 1
         out.append(index)
@@ -60,7 +60,7 @@ def test_every_batch_holds_as_many_of_each_domain(pool):
 
 
 def test_a_domain_comes_round_again_only_when_it_was_seen_whole(pool):
-    steps = drawn(pool, page(pool, 2, each=True))
+    steps = drawn(pool, batches_per_epoch(pool, 2, each=True))
     assert len(steps) == 4  # 7 pictures in batches of 2
     for d, n in enumerate(SIZES):
         order = torch.cat([index[pool.domains[index] == d] for index in steps]).tolist()
@@ -74,7 +74,7 @@ def test_pages_differ_and_a_resumed_run_draws_the_same(pool):
     assert not torch.equal(torch.cat(whole[:4]), torch.cat(whole[4:8]))
     training = standing(step=6, epoch=1, position=2)
     rest = []
-    for index in draws_of_each_domain(training, pool, 5, until=11, batch_size=2):
+    for index in batch_indices_by_domain(training, pool, 5, until=11, batch_size=2):
         training.step += 1
         training.position += 1
         rest.append(index)

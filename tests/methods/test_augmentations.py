@@ -13,13 +13,12 @@ from torch.testing import assert_close
 
 from meada.errors import MeadaError
 from meada.images.augment import flip_and_crop
-from meada.images.policies import CIFAR10
 from meada.images.random_ops import apply_each, beta
 from meada.methods import METHODS
 from meada.methods.advtrain import advtrain, approach
 from meada.methods.augmix import OPERATIONS as CHAIN
 from meada.methods.augmix import augmix, divergence, mixed
-from meada.methods.autoaugment import OPERATIONS, autoaugment, varied
+from meada.methods.autoaugment import CIFAR10, OPERATIONS, autoaugment, varied
 from meada.methods.cutmix import cutmix, hole
 from meada.methods.cutout import cutout, hide
 from meada.methods.meada import meada
@@ -386,7 +385,7 @@ def test_strengths_of_the_chain():
     assert int((shift(v, torch.tensor([3.0]), plus)[0, 0, 0] == 0).sum()) == 3
 
 
-def test_augmix_without_consistency_is_the_clean_risk():
+def test_augmix_without_consistency_is_the_clean_loss():
     net, batch = Seen(), some()
     loss = augmix(consistency=0.0).loss(net, batch, at(0))
     assert_close(loss, cross_entropy(net(batch.x), batch.y))

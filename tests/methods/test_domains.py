@@ -14,10 +14,16 @@ from meada.errors import MeadaError
 from meada.methods import METHODS
 from meada.methods.method import Context
 from meada.methods.parts.descent import Descent
-from meada.methods.parts.domains import members, numbered, summed
-from meada.methods.parts.each_domain import EachDomain
-from meada.methods.parts.readout import check_splits, features, with_fixed_weights
-from meada.networks.head import head_of
+from meada.methods.parts.domains import (
+    EachDomain,
+    check_splits,
+    members,
+    numbered,
+    summed,
+    with_fixed_weights,
+    without_head,
+)
+from meada.networks.embedding import head_of
 from meada.pool import Pool
 from meada.runs.checkpoint import save_weights
 from meada.types import Batch
@@ -99,7 +105,7 @@ def test_one_domain_is_refused_and_every_domain_is_asked_for(name, net, pool):
     batch = pool.batch(torch.arange(6))
     context = Context(parts=training.parts, step=0, total_steps=8)
     for domain in (None, torch.full((6,), 7)):
-        with pytest.raises(MeadaError, match="two or more, and the data has one"):
+        with pytest.raises(MeadaError, match="two source domains or more, got one"):
             method.loss(training.net, batch._replace(domain=domain), context)
 
 
@@ -108,7 +114,7 @@ def test_another_number_of_domains_than_it_has_parts_for_is_refused(name, net, p
     training, method = fresh(name, net, pool)
     batch = pool.batch(torch.arange(8))
     context = Context(parts=training.parts, step=0, total_steps=8)
-    with pytest.raises(MeadaError, match=f"{name} has parts for 3 source domains and the batch has 4"):
+    with pytest.raises(MeadaError, match=f"{name}: the batch must have 3 source domains, got 4"):
         domain = torch.arange(8) % 4
         method.loss(training.net, batch._replace(domain=domain), context)
 
@@ -121,7 +127,7 @@ def test_it_has_parts_for_as_many_domains_as_the_pool(name, net, pool):
         training, method = fresh(name, net, mine)
         assert len(training.parts.modules[heads]) == n
         train(training, mine, method, PLAN.model_copy(update={"total_steps": 5}), SGD)
-    with pytest.raises(MeadaError, match="two or more, and the data has one"):
+    with pytest.raises(MeadaError, match="two source domains or more, got one"):
         fresh(name, net, Pool(pool.blocks[0].images, pool.labels))
 
 
@@ -137,7 +143,7 @@ def test_domains_keep_their_place_whatever_they_go_by():
 def test_features_and_readout_are_the_network(net):
     x = torch.rand(3, 3, 8, 8)
     net.eval()
-    f, before = features(net), deepcopy(net.state_dict())
+    f, before = without_head(net), deepcopy(net.state_dict())
     assert_close(head_of(net)(f(x)), net(x), rtol=0, atol=0)
     assert isinstance(net[7], nn.Linear)  # a copy was taken apart
     z = f(x).detach().requires_grad_()

@@ -13,10 +13,10 @@ from torch.testing import assert_close
 
 from meada.algorithm import Plan, begin, train
 from meada.errors import MeadaError
-from meada.methods.dsn import difference, dsn, numbered, private_codes, scale_invariant_mse
+from meada.methods.dsn import difference, domain_numbers, dsn, private_codes, scale_invariant_mse
 from meada.methods.method import Context
 from meada.methods.parts.descent import Descent
-from meada.methods.parts.each_domain import EachDomain
+from meada.methods.parts.domains import EachDomain
 from meada.pool import Pool
 from meada.types import Batch
 
@@ -157,8 +157,8 @@ def test_each_image_goes_to_its_own_domains_encoder():
 def test_a_domain_that_the_pool_has_not_is_named():
     batch = Batch(torch.rand(2, 3, 2, 2), torch.zeros(2, dtype=torch.long), torch.tensor([7, 8]))
     with pytest.raises(MeadaError, match="domain 8 is not among those of the pool: 7, -2"):
-        numbered(batch, ["7", "-2"])
-    assert numbered(batch._replace(domain=None), ["0"]).tolist() == [0, 0]
+        domain_numbers(batch, ["7", "-2"])
+    assert domain_numbers(batch._replace(domain=None), ["0"]).tolist() == [0, 0]
 
 
 def test_private_and_shared_codes_part_in_training(net, pool):
@@ -169,7 +169,7 @@ def test_private_and_shared_codes_part_in_training(net, pool):
 
     def apart() -> float:
         private = training.parts.modules["private"]
-        domain = numbered(batch, list(private))
+        domain = domain_numbers(batch, list(private))
         h_c = net[:5](batch.x)
         small = nn.functional.adaptive_avg_pool2d(batch.x, 8)
         h_p = private_codes(private, small, domain, h_c)

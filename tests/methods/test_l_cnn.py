@@ -18,11 +18,11 @@ from meada.errors import MeadaError
 from meada.methods.l_cnn import describing, l_cnn, leading, to_low_rank
 from meada.methods.method import Context
 from meada.methods.parts.descent import Descent
-from meada.methods.parts.each_domain import EachDomain
+from meada.methods.parts.domains import EachDomain
 from meada.networks.embedding import embedding_passes
 from meada.pool import Pool
 from meada.runs.checkpoint import save_weights
-from meada.runs.run import load_model
+from meada.runs.network import load_model
 from meada.runs.run_folder import RunFolder
 
 SGD = Descent(name="sgd", lr=0.05, momentum=0.9)

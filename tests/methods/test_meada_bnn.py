@@ -19,7 +19,7 @@ from meada.methods.meada_bnn import SHARES, blundell_share, free_energy, uniform
 from meada.methods.method import Context
 from meada.networks import to_bayesian
 from meada.networks.bayesian import divergence
-from meada.networks.bayesian.weight_sample import WeightSample, using_weights
+from meada.networks.bayesian.variational import WeightSample, using_weights
 from meada.networks.posterior import Posterior
 from meada.runs.recipe import load_recipe
 from meada.runs.run import run

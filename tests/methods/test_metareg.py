@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 from meada.algorithm import Plan, Watch, begin, train
 from meada.errors import MeadaError
-from meada.methods.metareg import Regulariser, inner, metareg, readout_risk
+from meada.methods.metareg import Regulariser, head_loss, inner, metareg
 from meada.methods.method import Context
 from meada.methods.parts.descent import Descent
 from meada.pool import Pool
@@ -39,7 +39,7 @@ def task(phi: float = 0.1):
 
 
 def after(theta, r, a, b, steps=3, lr=0.3):
-    return readout_risk(inner(theta, r, *a, steps=steps, lr=lr), *b)
+    return head_loss(inner(theta, r, *a, steps=steps, lr=lr), *b)
 
 
 def test_the_regulariser_is_a_weighted_sum_of_absolute_values():
@@ -79,7 +79,7 @@ def test_every_inner_step_counts():
     assert (whole[0] - last[0]).abs().max() > 1e-3
 
 
-def test_an_inner_step_is_one_of_sgd_on_the_regularised_risk():
+def test_an_inner_step_is_one_of_sgd_on_the_regularised_loss():
     theta, r, a, _ = task()
     weights = {name: weight.clone().requires_grad_() for name, weight in theta.items()}
     optimiser = torch.optim.SGD(weights.values(), lr=0.3)

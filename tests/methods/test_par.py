@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from meada.algorithm import begin
 from meada.errors import MeadaError
 from meada.methods.method import Context
-from meada.methods.par import par, patch_risk
+from meada.methods.par import par, patch_loss
 from meada.methods.parts.descent import Descent
 from meada.minimise import descend
 from meada.pool import Pool
@@ -45,7 +45,7 @@ def test_the_first_layer_sees_the_patch_classifiers_gradient_reversed(net, pool,
     h, batch, found = gradients(net, pool, par(weight=weight))
     own = [p.grad.clone() for p in h.parameters()]
     risk = torch.autograd.grad(cross_entropy(net(batch.x), batch.y), list(net.parameters()))
-    patches = patch_risk(h(net[0](batch.x)), batch.y)
+    patches = patch_loss(h(net[0](batch.x)), batch.y)
     first = torch.autograd.grad(patches, list(net[0].parameters()), retain_graph=True)
     for got, ce, of_patch in zip(found[:2], risk[:2], first, strict=True):
         assert_close(got, ce - weight * of_patch)
@@ -68,16 +68,16 @@ def test_the_patch_classifier_gets_better_on_a_fixed_map(net, pool):
     training = begin(net, pool, method, SGD)
     still = Descent(name="sgd", lr=1e-12)
     batch, h = pool.batch(torch.arange(6)), training.parts.modules["patch"]
-    before = patch_risk(h(net[0](batch.x)), batch.y)
+    before = patch_loss(h(net[0](batch.x)), batch.y)
     for _ in range(30):
         descend(training, method.loss, batch, Context(parts=training.parts), still)
-    assert patch_risk(h(net[0](batch.x)), batch.y) < before - 0.05
+    assert patch_loss(h(net[0](batch.x)), batch.y) < before - 0.05
 
 
 def test_the_risk_of_patches_is_the_mean_over_images_and_places():
     logits, y = torch.randn(2, 3, 4, 5), torch.tensor([2, 0])
     places = [-log_softmax(logits[i, :, r, c], 0)[y[i]] for i in range(2) for r in range(4) for c in range(5)]
-    assert_close(patch_risk(logits, y), torch.stack(places).mean())
+    assert_close(patch_loss(logits, y), torch.stack(places).mean())
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ from torch import nn
 from torch.testing import assert_close
 
 from meada.networks import to_bayesian
-from meada.networks.bayesian import divergence
-from meada.networks.bayesian.prior import Gaussian
-from meada.networks.bayesian.weight_sample import WeightSample
+from meada.networks.bayesian import Gaussian, divergence
+from meada.networks.bayesian.variational import WeightSample
 
 layers = pytest.importorskip("bayesian_torch.layers")
 PRIOR = 0.5

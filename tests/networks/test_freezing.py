@@ -1,4 +1,4 @@
-"""Batch norm that trains its weights and keeps its statistics."""
+"""Temporary states of a network: frozen, batch norm fixed, channels-last; restored on exit."""
 
 from copy import deepcopy
 
@@ -6,8 +6,10 @@ import pytest
 import torch
 from torch import nn
 
+from meada.maximise import hard_views, perturb
+from meada.networks import NETWORKS, to_bayesian
 from meada.networks.efficientnet_lite import efficientnet_lite0
-from meada.networks.freezing import batch_norm_frozen
+from meada.networks.freezing import batch_norm_frozen, channels_last
 
 
 def network() -> nn.Sequential:
@@ -69,3 +71,77 @@ def test_lite_networks_train_with_one_convolution_per_norm() -> None:
     for (name, a), b in zip(net.named_parameters(), plain.parameters(), strict=True):
         assert a.grad is not None and b.grad is not None
         assert torch.allclose(a.grad, b.grad, rtol=1e-7, atol=1e-9 * float(b.grad.abs().max())), name
+
+
+def inside(net: nn.Module) -> list[bool]:
+    with channels_last(net):
+        return [
+            m.weight.is_contiguous(memory_format=torch.channels_last)
+            for m in net.modules()
+            if isinstance(m, nn.Conv2d) and m.weight.shape[2] > 1
+        ]
+
+
+def test_the_same_parameters_are_back_also_after_an_error() -> None:
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Conv2d(4, 4, 3))
+    own = list(net.parameters())
+    bytes_before = [p.detach().clone() for p in own]
+    with pytest.raises(ZeroDivisionError), channels_last(net):
+        assert net[0].weight is not own[0]
+        raise ZeroDivisionError
+    assert all(a is b for a, b in zip(net.parameters(), own, strict=True))
+    assert all(torch.equal(a, b) and a.stride() == b.stride() for a, b in zip(own, bytes_before, strict=True))
+    assert all(inside(net))
+
+
+def test_a_shared_weight_stays_shared() -> None:
+    net = nn.Sequential(nn.Conv2d(3, 3, 3), nn.Conv2d(3, 3, 3))
+    net[1].weight = net[0].weight
+    with channels_last(net):
+        assert net[1].weight is net[0].weight
+    assert net[1].weight is net[0].weight
+
+
+def test_weights_that_are_computed_are_left_alone() -> None:
+    net = nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Conv2d(3, 4, 3)))
+    x = torch.rand(2, 3, 5, 5)
+    expected = net(x)
+    with channels_last(net):
+        assert torch.equal(net(x), expected)
+    bayesian = to_bayesian(nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(36, 2)))
+    with channels_last(bayesian):
+        assert bayesian.eval()(x).shape == (2, 2)
+
+
+def test_a_network_that_is_laid_out_so_already_keeps_its_weights_and_bits() -> None:
+    net = nn.Sequential(nn.Conv2d(3, 4, 3)).to(memory_format=torch.channels_last)
+    own = net[0].weight
+    with channels_last(net):
+        assert net[0].weight is own
+
+
+@pytest.mark.parametrize("name", ["lenet", "wideresnet16_1"])
+def test_perturb_uses_it_and_agrees_to_rounding(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In float64, against the same ascent in the network's own layout."""
+    net, x, y = NETWORKS[name](num_classes=10), torch.rand(4, 3, 32, 32), torch.arange(4)
+    before = deepcopy(net.state_dict())
+    settings = {"beta": 1.0, "gamma": 1 / 1024, "step_size": 1 / 32, "steps": 3}
+    fast = perturb(net, x, y, **settings)
+    first = next(m for m in net.modules() if isinstance(m, nn.Conv2d))
+    assert first.weight.is_contiguous()
+    assert all(torch.equal(a, b) for a, b in zip(net.state_dict().values(), before.values(), strict=True))
+    called: list[nn.Module] = []
+    monkeypatch.setattr("meada.networks.freezing._gains", lambda module: bool(called.append(module)))
+    plain = perturb(net, x, y, **settings)
+    assert called, "perturb asked which layers to lay out"
+    assert torch.allclose(fast, plain, atol=1e-9, rtol=0)
+
+
+def test_hard_views_score_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    net, x, y = NETWORKS["lenet"](num_classes=10), torch.rand(4, 3, 32, 32), torch.arange(4)
+    layouts: list[bool] = []
+    net[0].register_forward_hook(
+        lambda m, _x, out: layouts.append(m.weight.is_contiguous(memory_format=torch.channels_last))
+    )
+    hard_views(net, x, y, seed=0, k=2)
+    assert layouts == [True, True] and not net[0].weight.is_contiguous(memory_format=torch.channels_last)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from meada.errors import MeadaError
-from meada.networks.head import features, head_of, set_head
+from meada.networks.embedding import features, head_of, set_head
 
 
 @pytest.fixture

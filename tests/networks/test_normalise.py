@@ -10,13 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from meada.errors import MeadaError
-from meada.networks.alexnet import alexnet
-from meada.networks.allconv import allconv
 from meada.networks.densenet import densenet, densenet40
 from meada.networks.normalise import IMAGENET_MEAN, IMAGENET_STD, Normalise
-from meada.networks.resnet import resnet18, resnet50
-from meada.networks.resnext import resnext, resnext29_4x32
-from meada.networks.wideresnet import wideresnet, wideresnet16_1
+from meada.networks.plain import alexnet, allconv
+from meada.networks.resnet import resnet18, resnet50, resnext, resnext29_4x32, wideresnet, wideresnet16_1
 
 HALVES = (0.5, 0.5, 0.5)
 CIFAR: dict[str, tuple[Callable[..., nn.Module], int]] = {  # and the width of z

@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from meada.errors import MeadaError
-from meada.networks.alexnet import alexnet
+from meada.networks.plain import alexnet
 from meada.networks.pretrained import LoadReport, load_weights
 from meada.networks.resnet import resnet18
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from meada.networks.resnext import GroupedBottleneck, resnext, resnext29_4x32
+from meada.networks.resnet import Bottleneck, resnext, resnext29_4x32
 
 
 def count(net: nn.Module) -> int:
@@ -73,7 +73,7 @@ def test_the_learning_rate_of_table_3_is_stable_at_first(build) -> None:
 
 
 def test_groups_do_not_talk_in_the_middle_convolution() -> None:
-    block = GroupedBottleneck(8, 12, 8, 1, cardinality=3)
+    block = Bottleneck(8, 12, 1, 8, groups=3, shortcut="shortcut")
     a = torch.randn(1, 12, 5, 5, requires_grad=True)
     block.conv2(a)[:, :4].sum().backward()  # the first group's outputs
     assert a.grad is not None
@@ -82,7 +82,7 @@ def test_groups_do_not_talk_in_the_middle_convolution() -> None:
 
 
 def test_a_block_without_its_branch_is_its_activated_input() -> None:
-    block = GroupedBottleneck(8, 12, 8, 1, cardinality=3)
+    block = Bottleneck(8, 12, 1, 8, groups=3, shortcut="shortcut")
     nn.init.zeros_(block.conv3.weight)
     x = torch.randn(2, 8, 5, 5)
     assert torch.equal(block(x), x.relu())

@@ -8,8 +8,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from meada.networks.pretrained import load_weights
-from meada.networks.pretrained.variants import bottleneck_form
+from meada.networks.pretrained import bottleneck_form, load_weights
 from meada.networks.resnet import Bottleneck, resnet18
 
 

@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn.functional import relu
 
 from meada.errors import MeadaError
-from meada.networks.wideresnet import WideBlock, wideresnet, wideresnet16_1
+from meada.networks.resnet import WideBlock, wideresnet, wideresnet16_1
 
 
 def count(net: nn.Module) -> int:
@@ -86,5 +86,5 @@ def test_dropout_lies_between_the_convolutions_of_every_block() -> None:
 
 @pytest.mark.parametrize("depth", [4, 17, 41])
 def test_a_depth_that_does_not_divide_is_refused(depth: int) -> None:
-    with pytest.raises(MeadaError, match=f"not depth={depth}"):
+    with pytest.raises(MeadaError, match=f"got {depth}"):
         wideresnet(depth=depth)

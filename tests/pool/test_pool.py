@@ -6,8 +6,9 @@ import torch
 from torch.testing import assert_close
 
 from meada.errors import MeadaError
+from meada.machine.distributed import World
 from meada.pool import Pool, block_path
-from meada.pool.storage import DiskImages
+from meada.pool.storage import BlockFile, DiskImages
 
 
 def source(n: int = 5) -> tuple[torch.Tensor, torch.Tensor]:
@@ -115,7 +116,7 @@ def test_a_block_must_be_whole():
     [
         (torch.rand(2, 4, 4), torch.zeros(2).long(), r"\(N, C, H, W\)"),
         (torch.rand(2, 3, 4, 4), torch.zeros(3).long(), "2 images and 3 labels"),
-        (torch.rand(0, 3, 4, 4), torch.zeros(0).long(), "empty"),
+        (torch.rand(0, 3, 4, 4), torch.zeros(0).long(), "at least one labelled image"),
         (2 * torch.ones(2, 3, 4, 4), torch.zeros(2).long(), "got values from 2 to 2"),
         (torch.zeros(2, 3, 4, 4).int(), torch.zeros(2).long(), "int32"),
     ],
@@ -123,3 +124,20 @@ def test_a_block_must_be_whole():
 def test_bad_sources_are_refused(images, labels, sentence):
     with pytest.raises(MeadaError, match=sentence):
         Pool(images, labels)
+
+
+def test_what_each_process_wrote_before_a_kill_is_there_for_the_next(tmp_path):
+    class Apart(World):
+        """A second process, as far as files go."""
+
+        def barrier(self):
+            pass
+
+        def all_reduce_min(self, values):
+            return values
+
+    make = lambda world: BlockFile(tmp_path / "round-1.npy", (10, 1, 2, 2), torch.float32, "the same", world)
+    first, second = make(World()), make(Apart(1, 2, 1))
+    first.write(torch.zeros(3, 1, 2, 2, dtype=torch.float32), 0)
+    second.write(torch.ones(4, 1, 2, 2, dtype=torch.float32), 5)
+    assert make(World()).there.tolist() == [1, 1, 1, 0, 0, 1, 1, 1, 1, 0]

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from benchmarks.robustify_records import markdown
 
 from meada.reports.page import table, to_markdown
 from meada.reports.page.blocks import Chart, Gallery, slug
@@ -31,6 +32,11 @@ def test_a_page_is_what_its_records_make(page, monkeypatch):
     assert all(path.is_file() for path in pictures.values()), "a figure is missing: see Results in CONTRIBUTING.md"
     advice = f"results/{page} is not what its records make: see Results in CONTRIBUTING.md"
     assert (RESULTS / page).read_text() == to_markdown(made, pictures, home), advice
+
+
+def test_the_page_of_robustify_is_what_its_records_make():
+    advice = "results/robustify/README.md is not what its records make: python -m benchmarks.robustify_records"
+    assert (ROOT / "results/robustify/README.md").read_text() == markdown(ROOT / "results/robustify"), advice
 
 
 def test_records_of_the_first_commits_are_still_read():

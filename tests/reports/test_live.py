@@ -10,7 +10,7 @@ from tests_tiny import load_tiny, write_recipe
 
 from meada.errors import MeadaError
 from meada.reports.live import at_work, going_on, lines, page, server
-from meada.runs.run import noted, run
+from meada.runs.run import run, with_position
 from meada.runs.run_folder import RunFolder
 
 
@@ -46,7 +46,7 @@ def test_an_unfinished_run_is_running_or_stopped(folder):
 
 def test_a_running_one_says_where_it_is(held):
     (held / "record.json").unlink()
-    tell = noted(lambda *place: None, RunFolder(held))
+    tell = with_position(lambda *place: None, RunFolder(held))
     tell("round 2 of 3, minimise", 200, 10_000)
     tell("round 2 of 3, maximise", 12_288, 20_000)  # a new phase is not kept waiting
     tell("round 2 of 3, maximise", 12_544, 20_000)
@@ -74,7 +74,7 @@ def test_the_page_of_a_finished_run_stands_still(folder):
 
 
 def ask(port: int, path: str = "/", host: str | None = None) -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port)
     connection.putrequest("GET", path, skip_host=True)
     if host != "":
         connection.putheader("Host", host or f"127.0.0.1:{port}")
@@ -111,5 +111,5 @@ def test_only_this_machine_and_only_one_page(folder):
 
 
 def test_a_port_in_use_is_a_sentence(folder):
-    with server(folder) as opened, pytest.raises(MeadaError, match="cannot be had"):
+    with server(folder) as opened, pytest.raises(MeadaError, match="must be a free port"):
         server(folder, opened.server_port)

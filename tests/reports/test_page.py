@@ -3,22 +3,27 @@
 import json
 import re
 from html.parser import HTMLParser
+from io import StringIO
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from rich.console import Console
 from tests_records import write_run
 
 from meada.corruptions import CORRUPTIONS
 from meada.errors import MeadaError
 from meada.evaluation.predictions import Predictions, save_predictions
+from meada.evaluation.selection import RULES
+from meada.reports import quickstart
 from meada.reports.page import build, to_html, to_markdown, write
 from meada.reports.page.blocks import Chart, Gallery, Section, Table, Text
-from meada.reports.page.gallery import amplified, png
 from meada.reports.page.groups import experiments
-from meada.reports.page.terminal import print_page
-from meada.reports.page.trust import reliability
+from meada.reports.page.robustness import reliability
+from meada.reports.page.text import print_page, print_record
+from meada.reports.page.training import amplified, png
 from meada.reports.runs import find_runs
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> \"'`${x}|*_"
@@ -207,7 +212,7 @@ def test_folders_without_runs_and_broken_files_are_refused(tmp_path):
     with pytest.raises(MeadaError, match="unknown rule 'best'"):
         build(find_runs([path]), rule="best")
     (path / "record.json").write_text('{"recipe": 1}')
-    with pytest.raises(MeadaError, match="no record of a run: no method, results, seed"):
+    with pytest.raises(MeadaError, match="must be the record of a run, got no method, results, seed"):
         find_runs([path])
     (path / "record.json").write_text("{")
     with pytest.raises(MeadaError, match="is not JSON"):
@@ -318,3 +323,41 @@ def test_reports_load_neither_the_code_of_a_run_nor_its_data_sets():
     code = "import sys, meada.reports.live, meada.reports.inspect; print('meada.runs.run' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "False"
+
+
+def printed(domains: dict[str, float]) -> list[str]:
+    rules = [rule for rule in RULES if rule != "averaged"]  # only runs that average their weights have it
+    results = {rule: {name: {"accuracy": value + k} for name, value in domains.items()} for k, rule in enumerate(rules)}
+    seconds = {"minimise": 61.7, "maximise": 0.0}
+    record = {"recipe": "r", "seed": 3, "results": results, "seconds": seconds, "steps": 1380}
+    screen = StringIO()
+    print_record(record, Path("runs/a"), Console(file=screen, width=80))
+    return screen.getvalue().splitlines()
+
+
+def test_fifteen_domains_and_four_rules_fit_a_terminal():
+    lines = printed({name: 50.0 + k for k, name in enumerate(CORRUPTIONS)})
+    assert max(map(len, lines)) <= 80 and not any("…" in line for line in lines)
+    numbers = {line.split()[1]: line.split()[3::2] for line in lines if line.startswith("│")}
+    assert numbers["gaussian_noise"] == ["50.0", "51.0", "52.0", "53.0"]
+    assert numbers["mean"] == ["57.0", "58.0", "59.0", "60.0"]
+    assert "  oracle      the best on the targets themselves, as the published code does" in lines
+    assert "1,380 steps; minimise 62 s, maximise 0 s. Record: runs/a/record.json" in lines
+
+
+def test_a_run_that_meets_no_domain_prints_too():
+    assert any("source_val" in line for line in printed({}))
+
+
+def test_the_page_opens_with_what_was_asked_of_the_networks(tmp_path, capsys):
+    folders = {m: write_run(tmp_path, m, rounds=2 * (m != "erm"), data="embedded") for m in ("erm", "meada", "tilted")}
+    shown = {"training": torch.rand(3, 3, 8, 8), "svhn": torch.rand(3, 3, 8, 8)}
+    views = {"training": torch.rand(3, 3, 8, 8), "view 1": torch.rand(3, 3, 8, 8)}
+    quickstart.show(folders, tmp_path, shown, views)
+    html = (tmp_path / "report.html").read_text()
+    assert "<h1>Classifying digits of a style not seen in training</h1>" in html
+    assert html.index("trained on 60 handwritten digits") < html.index("What was run</h2>")
+    assert "What the rounds made" in html and "One seed: differences of a point" in html
+    assert {"domains.png", "accuracy.png", "adversarial.png", "views.png"} <= {p.name for p in tmp_path.iterdir()}
+    printed = capsys.readouterr().out
+    assert "report.html" in printed.replace("\n", "") and "ME-ADA" in printed

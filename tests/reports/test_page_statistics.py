@@ -48,7 +48,7 @@ def test_seeds_speak_of_methods_with_or_without_predictions(tmp_path):
     erm, meada = (one := one_experiment(tmp_path)).groups
     for domain in (*one.domains, "mean"):
         values = [g.values("last", domain) for g in (meada, erm)]
-        gap = meada.less(erm, "last", domain)
+        gap = meada.minus(erm, "last", domain)
         assert gap.p == pytest.approx(stats.ttest_rel(*values).pvalue) and gap.about == "methods"
         assert erm.interval("last", domain) == t_interval(values[1])
 
@@ -61,7 +61,7 @@ def test_one_seed_speaks_of_two_models_and_never_of_the_methods(tmp_path):
     assert "These two models, one run of each: ME-ADA is" in words(page) and "beyond chance" not in verdicts(page)
     assert "about the methods, one training run of each says nothing" in words(page)
     erm, meada = one_experiment(tmp_path).groups
-    gap = meada.less(erm, "last", "mean")
+    gap = meada.minus(erm, "last", "mean")
     assert gap.interval.low < gap.value < gap.interval.high and gap.about == "models"
     values = [g.values("last", "mean")[0] for g in (meada, erm)]
     assert gap.value == pytest.approx(values[0] - values[1])
@@ -128,7 +128,7 @@ def test_two_models_that_saw_other_pictures_are_not_paired(tmp_path):
         parts["label"], parts["guess"] = parts["label"].flip(0), parts["guess"].flip(0)
     save_predictions(file, told, classes)
     erm, meada = one_experiment(tmp_path).groups
-    assert meada.less(erm, "last", "svhn").interval is None
+    assert meada.minus(erm, "last", "svhn").interval is None
 
 
 def test_pools_of_8_and_of_32_bits_are_two_experiments(tmp_path):

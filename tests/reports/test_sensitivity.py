@@ -37,7 +37,7 @@ def make(tmp_path):
         folder = tmp_path / str(len([*tmp_path.iterdir()]))
         folder.mkdir()
         (folder / "recipe.toml").write_text(to_toml(recipe))
-        results = {d: {"accuracy": value} for d in ("svhn", "mnist_m", "usps")}
+        results = {d: {"accuracy": value, "n": 10} for d in ("svhn", "mnist_m", "usps")}
         record = {
             "recipe": recipe.name, "seed": recipe.seed,
             "method": recipe.method["name"], "steps": 1000, "seconds": {"minimise": 120.0},

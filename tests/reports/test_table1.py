@@ -14,8 +14,8 @@ from meada.reports.page import to_markdown
 from meada.reports.page import write as write_page
 from meada.reports.page.blocks import Chart, Page
 from meada.reports.page.cost import reached, seconds_at
+from meada.reports.page.paper import printed
 from meada.reports.page.table1 import shipped, table1
-from meada.reports.paper import printed
 from meada.reports.runs import find_runs
 from meada.reproduce.sets import short, with_rounds
 from meada.runs.recipe import Recipe, load_recipe, to_toml
@@ -265,7 +265,7 @@ def test_one_seed_is_not_compared_with_the_paper(make):
 
 
 def test_runs_on_other_data_have_no_page(tmp_path):
-    with pytest.raises(MeadaError, match="none of the runs is on digits"):
+    with pytest.raises(MeadaError, match="must have runs on digits"):
         page([], "meada reproduce digits")
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from meada.errors import MeadaError
 from meada.reports.page import to_markdown
+from meada.reports.page.paper import PAPER
 from meada.reports.page.table2 import TARGETS, best, table2
 from meada.reports.page.table2 import rows as rows_of
-from meada.reports.paper import PAPER
 from meada.reports.runs import Run, find_runs
 from meada.runs.recipe import load_recipe, to_toml
 
@@ -32,7 +32,7 @@ def put(folder: Path, method: str, target: str, accuracy: float, seed: int = 0, 
         "provenance": {target: "10 pictures to test on; 10 of the 2,048 published are there"},
         "weights": {"file": "conv.pth", "left_at_random": ["classifier.1.weight"]},
         "results": {"last": scores(0.0), "source_val": scores(1.0), "oracle": scores(5.0)},
-        "recipe": f"pacs/{method}-{target}-small", "source": {"last": {"accuracy": 81.25}},
+        "recipe": f"pacs/{method}-{target}-small", "source": {"last": {"accuracy": 81.25, "n": 10}},
         "seconds": {"minimise": 600.0, "evaluate": 120.0},
         "environment": {"threads": 1, "processor": "some CPU"},
     }  # fmt: skip
@@ -113,7 +113,7 @@ def test_a_network_without_pretraining_is_said_to_be_one(tmp_path):
 
 
 def test_other_records_are_left_alone_and_broken_ones_are_named(tmp_path):
-    both = {"results": {"last": {"photo": {}, "sketch": {}}}}
+    both = {"results": {"last": dict.fromkeys(("photo", "sketch"), {"accuracy": 30.0, "n": 10})}}
     put(tmp_path, "agg", "photo", 30.0, record={"data": "digits"})
     put(tmp_path, "agg", "photo", 30.0, record=both)
     assert "no records" in markdown(runs(tmp_path))

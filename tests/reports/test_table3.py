@@ -9,8 +9,8 @@ from meada.corruptions import CORRUPTIONS
 from meada.errors import MeadaError
 from meada.reports.page import to_markdown, write
 from meada.reports.page.blocks import Chart
+from meada.reports.page.paper import PAPER
 from meada.reports.page.table3 import check_fifteen, gather, table3
-from meada.reports.paper import PAPER
 from meada.reports.runs import Run, find_runs
 from meada.runs.recipe import load_recipe, to_toml
 
@@ -104,13 +104,13 @@ def test_runs_that_differ_are_kept_apart(tmp_path):
     longer = put(tmp_path, seed=1, steps=300)
     with pytest.raises(MeadaError, match="with 100 and 300 steps"):
         gather([whole, longer])
-    with pytest.raises(MeadaError, match="the same seed twice"):
+    with pytest.raises(MeadaError, match="must have each seed once"):
         gather([whole, put(tmp_path)])
 
 
 def test_nothing_on_cifar_is_said(tmp_path):
     other = put(tmp_path, data="digits")
-    with pytest.raises(MeadaError, match="none of the runs"):
+    with pytest.raises(MeadaError, match="must have runs on cifar10"):
         page([other])
     with pytest.raises(MeadaError, match="unknown rule"):
         page([other], rule="best")

@@ -16,13 +16,11 @@ from typer.testing import CliRunner
 
 from meada.cli.main import app
 from meada.errors import MeadaError
-from meada.reproduce.cost import expected_seconds, megabytes, time_left
-from meada.reproduce.item import Item
+from meada.reproduce import Item
+from meada.reproduce.cost import Costs, estimated_seconds, expected_seconds, megabytes, time_left
 from meada.reproduce.runner import reproduce
-from meada.reproduce.sets import SETS, STUDY, items_of
-from meada.reproduce.trials import tried_seconds
+from meada.reproduce.sets import RECIPES, RUNS, STUDY, items_of, seeds_by_method
 from meada.runs.recipe import load_recipe, to_toml
-from meada.runs.timing_probe import Costs
 
 STUB = """
 import json, os, sys
@@ -42,7 +40,7 @@ SET_OF_ONE = """
 import sys
 from pathlib import Path
 from meada.runs.recipe import load_recipe
-from meada.reproduce.item import Item
+from meada.reproduce import Item
 from meada.reproduce.runner import reproduce
 item, out = Item(load_recipe(sys.argv[1], [], trust=[sys.argv[3]], seed=0)), Path(sys.argv[2])
 sleeper = f"import os, time; open('{out}/pid', 'w').write(str(os.getpid())); time.sleep(120)"
@@ -199,7 +197,7 @@ def test_who_is_killed_takes_its_runs_along(tmp_path, tiny, how):
     pid = tmp_path / "pid"
     wait_for(lambda: pid.exists() and pid.read_text(), process)
     process.send_signal(how)
-    process.wait(timeout=30)
+    process.wait()
     wait_for(lambda: not running(int(pid.read_text())))
 
 
@@ -237,14 +235,14 @@ def test_a_trial_tells_hours_where_no_record_does(monkeypatch):
         seen.append((recipe.plan.batch_size, tuple(samples.images.shape[1:]), samples.domains))
         return Costs(step=0.1, climb=0.0, look=0.0)
 
-    monkeypatch.setattr("meada.reproduce.trials.measure", measured)
+    monkeypatch.setattr("meada.reproduce.cost.measure", measured)
     pair = [Item(load_recipe("digits/erm", seed=seed)) for seed in (0, 1)]
     told = []
-    assert set(tried_seconds(pair, lambda *at: told.append(at)).values()) == {1000.0}
-    assert [size for size, *_ in seen] == [32] and told == [(0, 1)]  # one trial for two seeds
+    assert set(estimated_seconds(pair, lambda *at: told.append(at)).values()) == {1000.0}
+    assert [size for size, *_ in seen] == [32] and [at[1:] for at in told] == [(0, 1)]  # one trial for two seeds
     wide, pacs = (Item(load_recipe(n)) for n in ("cifar10c/wideresnet-erm", "pacs/agg-sketch-small"))
-    assert tried_seconds([wide])[wide.name] == pytest.approx(100 * 375 * 0.1 * 16)
-    assert tried_seconds([pacs])[pacs.name] == pytest.approx(20.0)
+    assert estimated_seconds([wide])[wide.name] == pytest.approx(100 * 375 * 0.1 * 16)
+    assert estimated_seconds([pacs])[pacs.name] == pytest.approx(20.0)
     assert seen[1][0] == 8 and seen[2][1] == (3, 224, 224) and seen[2][2].max() == 2
 
 
@@ -255,9 +253,9 @@ def test_a_look_ahead_has_hours_for_every_run(tmp_path):
     assert "unknown" not in done.output and not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", [*RECIPES, *RUNS])
 def test_every_set_can_be_looked_at_before_it_runs(name, tmp_path, monkeypatch):
-    monkeypatch.setattr("meada.reproduce.trials.trial", lambda recipe, sizes: Costs(1.0, 0.1, 0.01))
+    monkeypatch.setattr("meada.reproduce.cost.probe", lambda recipe, sizes: Costs(1.0, 0.1, 0.01))
     done = CliRunner().invoke(app, ["reproduce", name, "--seeds", "1", "--dry-run", "--out", str(tmp_path)])
     assert done.exit_code == 0 and "unknown" not in done.output
     assert done.output.count(" MB while it runs") == len(items_of(name, [], 1, [])) > 1
@@ -297,7 +295,7 @@ def test_a_data_set_of_unknown_size_has_no_hours_and_no_bytes(tmp_path):
 
     recipe = load_recipe("digits/erm")
     elsewhere = recipe.model_copy(update={"data": {"name": "domains", "folder": str(tmp_path / "absent")}})
-    assert megabytes(elsewhere) is None and tried_seconds([Item(elsewhere)]) == {}
+    assert megabytes(elsewhere) is None and estimated_seconds([Item(elsewhere)]) == {}
     out = StringIO()
     with redirect_stdout(out):
         _list([Item(elsewhere)], tmp_path, [], 1)
@@ -322,3 +320,22 @@ def test_bytes_follow_the_size_of_the_images():
     assert without_weights("pacs/meada-sketch") == pytest.approx(sources * 3 * 224**2 / 1e6)
     assert megabytes(load_recipe("pacs/l-cnn-sketch")) == megabytes(load_recipe("pacs/agg-sketch"))
     assert megabytes(load_recipe("digits/erm")) == pytest.approx(4_547_466 * 4 * 10 / 1e6, rel=0.01)
+
+
+@pytest.mark.parametrize("text", ["", "three", "erm", "erm=", "erm=3,5", "3,5", "erm=-1"])
+def test_seeds_must_be_numbers(text):
+    with pytest.raises(MeadaError, match="--seeds must be a number or METHOD=NUMBER"):
+        seeds_by_method(text)
+
+
+def test_seeds_by_method_leave_no_place_for_methods():
+    with pytest.raises(MeadaError, match="--methods must be left out"):
+        seeds_by_method("erm=3", ["erm"])
+
+
+def test_a_dry_run_with_seeds_by_method_counts_each(tmp_path):
+    listed = CliRunner().invoke(
+        app, ["reproduce", "digits", "--seeds", "erm=2,ada=1", "--dry-run", "--out", str(tmp_path)]
+    )
+    assert listed.exit_code == 0, listed.output
+    assert listed.output.count("digits-erm-seed") == 2 and listed.output.count("digits-ada-seed") == 1

@@ -11,11 +11,10 @@ from typer.testing import CliRunner
 
 from meada.cli.main import app
 from meada.errors import MeadaError
-from meada.reproduce.engines import run_on
-from meada.reproduce.item import Item
-from meada.reproduce.on_ray import End, _verdict, on_ray, work
-from meada.reproduce.runner import Outcome
-from meada.reproduce.sweep import sweep
+from meada.reproduce import Item
+from meada.reproduce.on_ray import End, _brought_back, on_ray, work
+from meada.reproduce.runner import Outcome, run_on
+from meada.reproduce.sets import sweep
 from meada.runs.recipe import load_recipe, to_toml
 
 
@@ -90,9 +89,9 @@ def test_a_node_without_the_folder_sends_the_small_files_back(tmp_path):
     assert end.files.keys() == {"recipe.toml", "record.json"} and end.code == 0
     assert list(end.files)[-1] == "record.json"  # written last: with it the run is done
     outcome = Outcome()
-    assert _verdict(item, tmp_path / "out", end, outcome).startswith("done")
+    assert _brought_back(item, tmp_path / "out", end, outcome).startswith("done")
     assert item.done(tmp_path / "out") and not outcome.failed
-    lost = _verdict(item, tmp_path / "out", End(1, "the loss is not finite", 1.0), outcome)
+    lost = _brought_back(item, tmp_path / "out", End(1, "the loss is not finite", 1.0), outcome)
     assert lost == "failed: the loss is not finite" and list(outcome.failed) == [item.name]
 
 

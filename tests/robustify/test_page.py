@@ -47,10 +47,10 @@ def scores(tmp_path: Path) -> Scores:
 @pytest.fixture
 def outcome(scores: Scores, tmp_path: Path) -> Outcome:
     decision, found = judge(scores, frozenset(), 0.5)
-    stages = {"probe": {"seconds": 30.0}, "plain": {"seconds": 60.0}}
     return Outcome(tmp_path, {
         **decision.as_json(), **found, "rule": RULE, "about": ABOUT, "classes": CLASSES,
-        "seconds": seconds(stages, 120.0), "temperature": {"value": 1.5, "nll_before": 1.0, "nll_after": 0.9},
+        "seconds": seconds({"probe": 30.0, "plain": 60.0}, 20.0, 10.0),
+        "temperature": {"value": 1.5, "nll_before": 1.0, "nll_after": 0.9},
     })  # fmt: skip
 
 

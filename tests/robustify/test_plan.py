@@ -75,3 +75,14 @@ def test_enough_time_changes_nothing_and_what_was_asked_for_stays():
 
 def test_times_are_said_as_people_say_them():
     assert [duration(s) for s in (0.4, 99.0, 100.0, 5400.0, 6000.0)] == ["0 s", "99 s", "2 min", "90 min", "1 h 40 min"]
+
+
+def test_many_pictures_cost_no_more_than_they_tell():
+    """Of 50,000 pictures 2,000 are held out, and the probe is fitted on a part of the others."""
+    plan = plan_for(Facts(40_000, 10_000, 200))
+    assert plan.held_out == pytest.approx(0.04) and plan.probe == 10_000 and plan.steps == 3000
+    facts = Facts(48_000, 2000, 200)
+    small = fit(plan, COSTS, facts, TESTS, seconds=900.0)
+    assert small.probe == 2000 and sum(estimate(small, COSTS, facts, TESTS).values()) < 900.0
+    few = plan_for(Facts(16, 4, 200))
+    assert (few.held_out, few.probe, few.batch_size, few.shifted) == (0.2, 0, 8, 4)

@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from meada.errors import MeadaError
-from meada.networks.head import features
+from meada.networks.embedding import features
 from meada.robustify.probe import best_head, fit_head, fit_into
 
 

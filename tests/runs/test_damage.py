@@ -59,7 +59,7 @@ def stopped(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def essence(out: Path) -> tuple[Any, ...]:
+def content_of(out: Path) -> tuple[Any, ...]:
     """What a run is judged by, without times."""
     record = read_json(out / "record.json")
     for line in record["rounds"]:
@@ -76,7 +76,7 @@ def read_all(out: Path, recipe: Recipe) -> tuple[Any, ...]:
     told = {k: v.domains for k, v in load_predictions(folder.predictions)[0].items()}
     values = [*(v for net in nets for v in net.values()), *folder.load_gallery().values()]
     values += [v for domains in told.values() for parts in domains.values() for v in parts.values()]
-    return folder.load_recipe(trust), essence(out), folder.load_record(), [v.numpy().tobytes() for v in values]
+    return folder.load_recipe(trust), content_of(out), folder.load_record(), [v.numpy().tobytes() for v in values]
 
 
 def flip(path: Path, rng: random.Random) -> str:
@@ -119,7 +119,7 @@ def test_a_finished_run_is_read_whole_or_not_at_all(finished, recipe, tmp_path, 
 def test_a_stopped_run_is_resumed_to_the_same_bits_or_not_at_all(finished, stopped, recipe, tmp_path, single):
     rng = random.Random(SEED + 1)
     print("seed", SEED)
-    whole, files, fates = essence(finished), files_of(stopped), {"refused": 0, "repaired": 0}
+    whole, files, fates = content_of(finished), files_of(stopped), {"refused": 0, "repaired": 0}
     assert {"checkpoint.pt", "log.jsonl", "recipe.toml", "gallery.safetensors"} <= {str(p) for p in files}
     for number in range(STOPPED):
         out, path = tmp_path / str(number), rng.choice(files)
@@ -129,7 +129,7 @@ def test_a_stopped_run_is_resumed_to_the_same_bits_or_not_at_all(finished, stopp
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 run(recipe, out, resume=True)
-            assert essence(out) == whole, where
+            assert content_of(out) == whole, where
             fates["repaired"] += 1
         except MeadaError as error:
             assert named(error, path), (where, str(error))
@@ -150,7 +150,7 @@ def test_what_can_be_made_again_is_repaired(finished, stopped, recipe, tmp_path,
             run(recipe, out, resume=True)
     else:
         run(recipe, out, resume=True)
-    assert essence(out) == essence(finished)
+    assert content_of(out) == content_of(finished)
 
 
 @pytest.mark.parametrize("path", ["checkpoint.pt", "pool/round-1.npy", "pool/round-1.parents.npy", "recipe.toml"])
@@ -179,7 +179,7 @@ def test_torn_files_are_a_sentence(stopped, finished, recipe, tmp_path, single, 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             run(recipe, out, resume=True)
-        assert essence(out) == essence(finished)
+        assert content_of(out) == content_of(finished)
     except MeadaError as error:
         assert named(error, Path(path)), error
 
@@ -196,7 +196,7 @@ def test_a_folder_without_checksums_is_read_with_a_warning(stopped, finished, re
     )
     with pytest.warns(UserWarning, match="has no checksums.json"):
         run(recipe, out, resume=True)
-    assert essence(out) == essence(finished)
+    assert content_of(out) == content_of(finished)
 
 
 def test_a_file_that_somebody_writes_through_meada_stays_known(finished, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from meada.networks.alexnet import alexnet
+from meada.networks.plain import alexnet
 from meada.runs.recipe import SHIPPED, load_recipe, recipe_names
 from meada.units import per_sample
 

@@ -7,12 +7,13 @@ from meada.runs.parts import make
 from meada.runs.recipe import from_toml, load_recipe, recipe_names, resolve, to_toml
 
 
-@pytest.mark.parametrize("name", recipe_names())
-def test_every_shipped_recipe_is_whole_and_survives_a_round_trip(name, tmp_path):
-    recipe = load_recipe(name)
-    path = tmp_path / "recipe.toml"
-    path.write_text(to_toml(recipe))
-    assert from_toml(path) == recipe
+def test_every_shipped_recipe_survives_a_round_trip(tmp_path):
+    path, changed = tmp_path / "recipe.toml", []
+    for name in recipe_names():
+        recipe = load_recipe(name)
+        path.write_text(to_toml(recipe))
+        changed += [name] if from_toml(path) != recipe else []
+    assert not changed and len(recipe_names()) > 100
 
 
 def test_the_papers_settings_on_digits():
@@ -52,19 +53,19 @@ def test_changes_reach_their_place():
     "change, sentence",
     [
         ("plan.round=2", "unknown key 'plan.round': did you mean 'rounds'"),
-        ("plan.rounds=two", "key 'plan.rounds' is 'two'"),
-        ("plan.total_steps=-5", "key 'plan.total_steps' is -5"),
+        ("plan.rounds=two", "key 'plan.rounds' must be "),
+        ("plan.total_steps=-5", "key 'plan.total_steps' must be "),
         ("plan.total_steps=150", "3 rounds of 100 steps do not fit in total_steps=150"),
         ("method.bta=1", "unknown key 'method.bta': did you mean 'beta'"),
-        ("method.beta=big", "key 'method.beta' is 'big'"),
-        ("method.grow=sideways", "key 'method.grow' is 'sideways'"),
+        ("method.beta=big", "key 'method.beta' must be "),
+        ("method.grow=sideways", "key 'method.grow' must be "),
         ("method.name=meda", "unknown method 'meda': did you mean 'meada'"),
         ("network.name=lenett", "unknown network 'lenett': did you mean 'lenet'"),
         ("data.name=digit", "unknown data set 'digit': did you mean 'digits'"),
         ("network.num_classes=3", "unknown key 'network.num_classes'"),
         ("nonsense=1", "unknown key 'nonsense'"),
-        ("nonsense", "the form a.b=c is needed"),
-        ("name.a=1", "'name' is a value"),
+        ("nonsense", "must have the form a.b=c"),
+        ("name.a=1", "'name' must be a table"),
     ],
 )
 def test_a_wrong_change_is_named(change, sentence):

@@ -130,12 +130,12 @@ def test_a_scaled_recipe_that_is_read_again_is_not_scaled_again(tmp_path):
 @pytest.mark.parametrize(
     "change, sentence",
     [
-        ("scale=0", "scale is 0: a number above 0"),
-        ("scale=2", "scale is 2"),
-        ("scale=half", "scale is 'half'"),
+        ("scale=0", "scale must be a number above 0 and at most 1, got 0"),
+        ("scale=2", "at most 1, got 2"),
+        ("scale=half", "at most 1, got 'half'"),
         ("loss.name=mixupp", "unknown method 'mixupp': did you mean 'mixup'"),
         ("augment.name=flip", "unknown augmentation 'flip': did you mean 'flip_crop'"),
-        ("augment.padding=-1", "padding is -1"),
+        ("augment.padding=-1", "padding must be 0 or more pixels, got -1"),
         ("augment.pading=1", "unknown key 'augment.pading'"),
     ],
 )

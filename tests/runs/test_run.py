@@ -36,7 +36,7 @@ def start(recipe: Path, out: Path, *more: str, **options) -> subprocess.Popen[st
 
 
 def finish(process: subprocess.Popen[str]) -> str:
-    out, err = process.communicate(timeout=240)
+    out, err = process.communicate()
     assert process.returncode == 0, err
     return out
 
@@ -217,11 +217,11 @@ def test_resuming_with_other_settings_is_refused(finished, tmp_path):
 def test_folders_that_cannot_be(finished, tmp_path):
     recipe = finished[0]
     (tmp_path / "file").write_text("")
-    with pytest.raises(MeadaError, match="file is a file: --out needs a folder"):
+    with pytest.raises(MeadaError, match="--out must be a folder, got the file .*file"):
         run(recipe, tmp_path / "file")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.doc").write_text("years of work")
-    with pytest.raises(MeadaError, match="not empty and holds no run"):
+    with pytest.raises(MeadaError, match="--out must be a new or empty folder"):
         run(recipe, tmp_path / "full")
 
 
@@ -230,7 +230,7 @@ def test_two_processes_do_not_share_a_folder(tmp_path):
     one = start(recipe, tmp_path / "run", "--quiet")
     wait_for(lambda: (tmp_path / "run" / "checkpoint.pt").exists(), one)
     two = start(recipe, tmp_path / "run", "--resume")
-    _, err = two.communicate(timeout=100)
+    _, err = two.communicate()
     one.kill()
     one.communicate()
     assert two.returncode == 2 and "another process is training there" in err
@@ -243,7 +243,7 @@ def test_ctrl_c_keeps_the_last_state_and_says_how_to_go_on(tmp_path):
     process = start(recipe, tmp_path / "run", preexec_fn=heard)
     wait_for(lambda: (tmp_path / "run" / "checkpoint.pt").exists(), process)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate()
     assert process.returncode == 130 and "--resume" in err and "Traceback" not in err
     torch.load(tmp_path / "run" / "checkpoint.pt", weights_only=True)
 
@@ -253,7 +253,7 @@ def test_a_full_disk_is_one_sentence(tmp_path):
     recipe = write_recipe(tmp_path)
     limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
     process = start(recipe, tmp_path / "run", preexec_fn=limit)
-    _, err = process.communicate(timeout=100)
+    _, err = process.communicate()
     assert process.returncode == 2 and "Traceback" not in err
     assert "File too large" in err and "round-1" in err
     torch.load(tmp_path / "run" / "checkpoint.pt", weights_only=True)  # the last good state

@@ -11,16 +11,8 @@ from hypothesis import strategies as st
 from scipy.stats import entropy as scipy_entropy
 from scipy.stats import multinomial
 
+from meada import theory
 from meada.errors import MeadaError
-from meada.theory import (
-    bias_bound,
-    deviation_from_mean_bound,
-    entropy_deviation_bound,
-    mean_entropy_deviation_bound,
-    replacement_bound,
-    samples_needed,
-    sharper_deviation_bound,
-)
 
 
 def printed(n: int, classes: int, delta: float) -> float:
@@ -37,22 +29,22 @@ def entropy(p: np.ndarray) -> np.ndarray:
 
 def test_the_bound_worked_out_by_hand() -> None:
     # delta = 2/e makes the root of log(2/delta) one
-    assert entropy_deviation_bound(50, 3, 2 / math.e) == pytest.approx(0.3 * math.log(50) + 0.04)
+    assert theory.entropy_deviation_bound(50, 3, 2 / math.e) == pytest.approx(0.3 * math.log(50) + 0.04)
 
 
 @given(st.integers(1, 10**9), st.integers(1, 2000), st.floats(1e-12, 1 - 1e-12))
 def test_the_bound_is_the_printed_one(n: int, classes: int, delta: float) -> None:
-    assert entropy_deviation_bound(n, classes, delta) == pytest.approx(printed(n, classes, delta), rel=1e-13)
+    assert theory.entropy_deviation_bound(n, classes, delta) == pytest.approx(printed(n, classes, delta), rel=1e-13)
 
 
 @pytest.mark.parametrize("n", [2, 7, 1000])
 def test_the_bound_is_lemma_1_plus_the_looser_half_of_lemma_2(n: int) -> None:
-    total = deviation_from_mean_bound(n, 5, 0.1) + 4 / n
-    assert entropy_deviation_bound(n, 5, 0.1) == pytest.approx(total, rel=1e-14)
-    assert bias_bound(n, 5) < 4 / n
+    total = theory.deviation_from_mean_bound(n, 5, 0.1) + 4 / n
+    assert theory.entropy_deviation_bound(n, 5, 0.1) == pytest.approx(total, rel=1e-14)
+    assert theory.bias_bound(n, 5) < 4 / n
 
 
-@pytest.mark.parametrize("bound", [entropy_deviation_bound, sharper_deviation_bound])
+@pytest.mark.parametrize("bound", [theory.entropy_deviation_bound, theory.sharper_deviation_bound])
 def test_nonsense_is_refused(bound: Callable[[int, int, float], float]) -> None:
     for n, classes, delta in [(0, 3, 0.1), (5, 0, 0.1), (5, 3, 0.0), (5, 3, 1.0), (5, 3, math.nan)]:
         with pytest.raises(MeadaError):
@@ -71,34 +63,34 @@ def test_samples_needed_by_brute_force(classes: int, delta: float) -> None:
         too_large = np.flatnonzero(bounds > error)
         expected = 1 if too_large.size == 0 else int(too_large[-1]) + 2  # index 0 holds n = 1
         if error > 0 and expected <= 20_000:
-            assert samples_needed(float(error), classes, delta) == expected
+            assert theory.samples_needed(float(error), classes, delta) == expected
 
 
 def test_a_tiny_n_that_meets_the_error_by_chance_does_not_count() -> None:
-    assert entropy_deviation_bound(1, 2, 0.01) == 1.0 < entropy_deviation_bound(6, 2, 0.01)
-    assert samples_needed(1.5, 2, 0.01) > 6
-    assert samples_needed(3.0, 2, 0.01) == 1  # above the peak every n will do
+    assert theory.entropy_deviation_bound(1, 2, 0.01) == 1.0 < theory.entropy_deviation_bound(6, 2, 0.01)
+    assert theory.samples_needed(1.5, 2, 0.01) > 6
+    assert theory.samples_needed(3.0, 2, 0.01) == 1  # above the peak every n will do
 
 
 @settings(max_examples=60)
 @given(st.integers(9, 10**12), st.integers(1, 1000), st.floats(1e-9, 0.999))
 def test_samples_needed_inverts_the_bound(n: int, classes: int, delta: float) -> None:
-    assert samples_needed(entropy_deviation_bound(n, classes, delta), classes, delta) == n
+    assert theory.samples_needed(theory.entropy_deviation_bound(n, classes, delta), classes, delta) == n
 
 
 @pytest.mark.parametrize("error", [1e-3, 1e-6, 1e-9, 1e-20])
 def test_samples_needed_is_the_first_n_however_large(error: float) -> None:
-    n = samples_needed(error, 10, 0.05)
-    assert entropy_deviation_bound(n, 10, 0.05) <= error
+    n = theory.samples_needed(error, 10, 0.05)
+    assert theory.entropy_deviation_bound(n, 10, 0.05) <= error
     for away in {2**k for k in range(n.bit_length() - 1)}:  # rounding would blur the nearest ones
-        assert entropy_deviation_bound(n - away, 10, 0.05) > error
-        assert entropy_deviation_bound(n + away, 10, 0.05) <= error
+        assert theory.entropy_deviation_bound(n - away, 10, 0.05) > error
+        assert theory.entropy_deviation_bound(n + away, 10, 0.05) <= error
 
 
 @pytest.mark.parametrize("error", [0.0, -1.0, math.nan])
 def test_no_sample_is_large_enough_for_no_error(error: float) -> None:
     with pytest.raises(MeadaError, match="error"):
-        samples_needed(error, 10, 0.05)
+        theory.samples_needed(error, 10, 0.05)
 
 
 # --- the lemmas, exactly ---
@@ -121,13 +113,13 @@ def test_lemma_2_exactly_for_drawn_labels_and_for_mean_predictions(n: int, seed:
         4: entropy(p_x @ predictions) - chance @ entropy(p_hat @ predictions),  # known p(t|x)
     }
     for classes, bias in biases.items():
-        assert 0 <= bias <= bias_bound(n, classes)
+        assert 0 <= bias <= theory.bias_bound(n, classes)
 
 
 @pytest.mark.parametrize("classes", [2, 3, 10])
 def test_lemma_2_is_reached_by_one_draw_from_the_uniform_law(classes: int) -> None:
     bias = math.log(classes) - 0.0  # one drawn label has entropy 0
-    assert bias_bound(1, classes) == pytest.approx(bias, abs=1e-14)
+    assert theory.bias_bound(1, classes) == pytest.approx(bias, abs=1e-14)
 
 
 @pytest.mark.parametrize("classes", [2, 3, 10])
@@ -138,18 +130,18 @@ def test_no_replacement_of_a_sample_moves_the_entropy_further(n: int, classes: i
         rest = rng.dirichlet(np.full(classes, shape), (500, n - 1)).sum(1)
         before, after = rng.dirichlet(np.full(classes, shape), (2, 500))
         change = abs(entropy((rest + before) / n) - entropy((rest + after) / n))
-        assert change.max() <= replacement_bound(n, classes) + 1e-9
+        assert change.max() <= theory.replacement_bound(n, classes) + 1e-9
     sure = np.eye(classes)[0]
     elsewhere = (1 - sure) / (classes - 1)
     if n > 1:  # n equal and sure predictions, of which one turns to all the other classes
         reached = entropy(((n - 1) * sure + elsewhere) / n)
-        assert reached == pytest.approx(replacement_bound(n, classes), abs=1e-12)
+        assert reached == pytest.approx(theory.replacement_bound(n, classes), abs=1e-12)
 
 
 def test_the_constant_of_lemma_1_is_large_enough_from_n_2_on() -> None:
     for n, classes in product([2, 3, 4, 5, 10, 100, 10**4], [1, 2, 3, 4, 5, 10, 100, 1000]):
-        assert replacement_bound(n, classes) <= classes * math.log(n) / n + 1e-12
-    assert replacement_bound(1, 10) == pytest.approx(math.log(10))  # the printed constant is 0
+        assert theory.replacement_bound(n, classes) <= classes * math.log(n) / n + 1e-12
+    assert theory.replacement_bound(1, 10) == pytest.approx(math.log(10))  # the printed constant is 0
 
 
 def test_lemma_1_is_false_for_one_sample_and_refused() -> None:
@@ -161,12 +153,12 @@ def test_lemma_1_is_false_for_one_sample_and_refused() -> None:
     printed_at_one = 2 * math.log(1) * math.sqrt(math.log(2 / 0.01)) / math.sqrt(2)
     assert chance @ (deviation > printed_at_one) == pytest.approx(1)
     with pytest.raises(MeadaError, match="at least 2"):
-        deviation_from_mean_bound(1, 2, 0.01)
+        theory.deviation_from_mean_bound(1, 2, 0.01)
 
 
 def test_proposition_3_is_true_for_one_sample_since_it_says_nothing() -> None:
     for classes in range(1, 200):
-        assert entropy_deviation_bound(1, classes, 0.5) == classes - 1 >= math.log(classes)
+        assert theory.entropy_deviation_bound(1, classes, 0.5) == classes - 1 >= math.log(classes)
 
 
 @pytest.mark.parametrize("n", [2, 3, 6])
@@ -177,7 +169,7 @@ def test_lemma_1_exactly_for_few_samples(n: int, delta: float) -> None:
         p_x, predictions = rng.dirichlet(np.ones(4)), rng.dirichlet(np.full(3, shape), 4)
         p_hat, chance = every_sample(n, p_x)
         h_hat = entropy(p_hat @ predictions)
-        far = abs(h_hat - chance @ h_hat) > deviation_from_mean_bound(n, 3, delta)
+        far = abs(h_hat - chance @ h_hat) > theory.deviation_from_mean_bound(n, 3, delta)
         assert chance @ far <= delta
 
 
@@ -191,7 +183,7 @@ REPEATS = 4000
 def test_proposition_3_holds_at_its_confidence_in_simulation(n: int, classes: int, delta: float) -> None:
     rng = np.random.default_rng([n, classes])
     p_x, predictions = rng.dirichlet(np.ones(8)), rng.dirichlet(np.full(classes, 0.3), 8)
-    bound = entropy_deviation_bound(n, classes, delta)
+    bound = theory.entropy_deviation_bound(n, classes, delta)
     assert bound < math.log(classes)  # otherwise it would hold for any two entropies
     p_y = p_x @ predictions
     truth = entropy(p_y)
@@ -200,7 +192,7 @@ def test_proposition_3_holds_at_its_confidence_in_simulation(n: int, classes: in
     for p_hat in (mean_prediction, drawn_labels):
         deviation = abs(entropy(p_hat) - truth)
         assert (deviation > bound).mean() <= delta
-        assert (deviation > sharper_deviation_bound(n, classes, delta)).mean() <= delta
+        assert (deviation > theory.sharper_deviation_bound(n, classes, delta)).mean() <= delta
         assert 0 < np.quantile(deviation, 1 - delta) < bound / 10  # how loose it is
 
 
@@ -210,14 +202,14 @@ def test_the_mean_prediction_entropy_has_its_own_bound_and_it_is_nearly_tight(de
     rng = np.random.default_rng(0)  # half of the inputs are read as sure, half as torn
     mean_h = math.log(classes) * rng.binomial(n, 0.5, REPEATS) / n
     deviation = abs(mean_h - math.log(classes) / 2)
-    bound = mean_entropy_deviation_bound(n, classes, delta)
+    bound = theory.mean_entropy_deviation_bound(n, classes, delta)
     assert (deviation > bound).mean() <= delta
     assert (deviation > bound / 2).mean() > delta
 
 
 @pytest.mark.parametrize(("n", "classes"), [(100, 2), (10_000, 10), (50_000, 100)])
 def test_the_sharper_bound_is_sharper(n: int, classes: int) -> None:
-    assert sharper_deviation_bound(n, classes, 0.05) < entropy_deviation_bound(n, classes, 0.05)
+    assert theory.sharper_deviation_bound(n, classes, 0.05) < theory.entropy_deviation_bound(n, classes, 0.05)
 
 
 def test_a_network_that_has_seen_the_sample_breaks_the_promise() -> None:
@@ -227,11 +219,11 @@ def test_a_network_that_has_seen_the_sample_breaks_the_promise() -> None:
     predictions = np.full((inputs, 2), 0.5)
     predictions[sample] = [1.0, 0.0]
     truth, estimate = entropy(predictions.mean(0)), entropy(predictions[sample].mean(0))
-    assert abs(truth - estimate) > entropy_deviation_bound(n, 2, 0.05)
+    assert abs(truth - estimate) > theory.entropy_deviation_bound(n, 2, 0.05)
 
 
 def test_copies_of_a_sample_do_not_count_as_samples() -> None:
     """One drawn label of a fair coin, repeated a million times: always log 2 from the truth."""
     copies = 1_000_000
     estimate = entropy(np.array([copies, 0]) / copies)
-    assert abs(math.log(2) - estimate) > 10 * entropy_deviation_bound(copies, 2, 0.05)
+    assert abs(math.log(2) - estimate) > 10 * theory.entropy_deviation_bound(copies, 2, 0.05)

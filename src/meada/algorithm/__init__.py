@@ -9,11 +9,10 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from meada.errors import MeadaError
-from meada.machine.distributed import World
-from meada.machine.parallel import Together
+from meada.machine.distributed import ParallelLoss, World
 from meada.methods.method import Context, Method
 from meada.methods.parts.descent import Descent
-from meada.minimise import Training, minimise, moved
+from meada.minimise import Training, minimise, to_device
 from meada.networks.embedding import check_fits
 from meada.pool import Pool
 from meada.settings import Settings
@@ -62,7 +61,7 @@ def nothing(*_: object) -> None:
 
 @dataclass(frozen=True)
 class Watch:
-    """Who is told of progress, and may save it."""
+    """Functions that are called as training goes on: they may show progress or save it."""
 
     stepped: Callable[[Training, Tensor], None] = nothing  # after a minimisation step: its loss
     ascending: Callable[[Training], None] = nothing  # before a maximisation round
@@ -89,7 +88,7 @@ def begin(
     )
     with torch.random.fork_rng():
         torch.manual_seed(key(seed, "parts"))
-        example = moved(pool.batch(torch.arange(min(2, len(pool)))), net)
+        example = to_device(pool.batch(torch.arange(min(2, len(pool)))), net)
         check_fits(net, example.x, pool.labels)
         parts = method.build(net, example, context)
     return Training(net, descent.build(net.parameters()), parts)
@@ -121,15 +120,17 @@ def train(
     )
     many = world.size > 1
     parts = training.parts
-    together = (
+    parallel_loss = (
         # Parts with optimisers of their own rest for a while: their gradients come and go.
-        Together(training.net, parts.modules, method.loss, world, unused_vary=bool(parts.optimisers)) if many else None
+        ParallelLoss(training.net, parts.modules, method.loss, world, unused_vary=bool(parts.optimisers))
+        if many
+        else None
     )
 
     def fit(until: int) -> None:
         for loss in minimise(
             training, pool, method.loss, descent, context,
-            together=together, augment=method.augment, until=until, batch_size=plan.batch_size,
+            parallel_loss=parallel_loss, augment=method.augment, until=until, batch_size=plan.batch_size,
         ):  # fmt: skip
             watch.stepped(training, loss)
 
@@ -143,6 +144,6 @@ def train(
                 pool_size=len(pool),
             ))  # fmt: skip
             training.round = k + 1
-            training.turn_page()
+            training.next_epoch()
             watch.grown(training, pool)
         fit(until=total)

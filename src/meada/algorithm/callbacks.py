@@ -1,4 +1,4 @@
-"""Who hears of a training: a callback has three moments, each of which does nothing by default."""
+"""Callbacks: objects that are called at the start, at each log entry and at the end of a training."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

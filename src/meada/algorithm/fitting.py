@@ -1,4 +1,4 @@
-"""``meada.fit``: Algorithm 1 in one call, on the data and with the optimiser that people have."""
+"""``meada.fit``: train a network in one call, with any kind of data and any optimiser."""
 
 import inspect
 import sys
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from meada import __version__
-from meada.algorithm import Plan, Watch, begin, train
+from meada.algorithm import Plan, Watch, begin, nothing, train
 from meada.algorithm.callbacks import Callback, Log, as_callbacks, numbers
 from meada.datasets.examples import arrays, pool_of, readable
 from meada.errors import MeadaError, nearest
@@ -26,7 +26,7 @@ from meada.images.inputs import check_network
 from meada.machine.clock import Clock
 from meada.machine.device import choose
 from meada.machine.environment import environment
-from meada.machine.progress import Tell, bar
+from meada.machine.terminal import Tell, bar
 from meada.methods import METHODS
 from meada.methods.method import Method
 from meada.methods.parts.descent import AsGiven, Descent
@@ -36,6 +36,11 @@ from meada.pool import Pool
 from meada.settings import explain, signature_model
 
 Factory = Callable[[Iterable[nn.Parameter]], Optimizer]
+ELSEWHERE = {  # what people look for among the settings
+    "lr": "give descent=meada.Descent(lr=...) or an optimiser",
+    "epochs": "give plan=meada.Plan(unit='epochs', ...)",
+    "batch_size": "give plan=meada.Plan(batch_size=...)",
+}
 VALIDATIONS = 10  # times that validation data is scored in a run, unless validate_every says otherwise
 
 
@@ -88,8 +93,8 @@ def fit(
     _check(plan, seed, validate_every, embedding)
     name, chosen = _method(method, settings)
     checked = _validation(validation, side)
-    heard, plan = as_callbacks(callbacks), plan or Plan()
-    going = _descent(descent, optimiser, net)
+    listeners, plan = as_callbacks(callbacks), plan or Plan()
+    descent_used = _descent(descent, optimiser, net)
     if device is not None:
         net.to(_device(device))
     if chosen.adapt(net) is not net:
@@ -97,37 +102,37 @@ def fit(
     pool = _pool(data, folder, side)
     about = {"meada": __version__, "method": name, "network": type(net).__name__, "seed": seed}
     with plain_output(net):
-        training = begin(net, pool, chosen, going, seed=seed, embedding=embedding)
+        training = begin(net, pool, chosen, descent_used, seed=seed, embedding=embedding)
     total = plan.in_steps(len(pool), chosen.growth)[1]
-    shown = bar(name) if (sys.stderr.isatty() if progress is None else progress) else nullcontext(_silent)
+    shown = bar(name) if (sys.stderr.isatty() if progress is None else progress) else nullcontext(nothing)
     record: dict[str, Any] | None = None
     with shown as tell, plain_output(net):
-        listener = _Listener(net, heard, embedding, total, checked, validate_every, tell)
+        history = _History(net, listeners, embedding, total, checked, validate_every, tell)
         try:
-            for one in heard:
-                one.on_start({**about, **settings, **plan.model_dump()})
-            train(training, pool, chosen, plan, going, seed=seed, embedding=embedding, watch=listener.watch())
-            record = {**about, "environment": environment(), **listener.result(training)}
+            for listener in listeners:
+                listener.on_start({**about, **settings, **plan.model_dump()})
+            train(training, pool, chosen, plan, descent_used, seed=seed, embedding=embedding, watch=history.watch())
+            record = {**about, "environment": environment(), **history.result(training)}
         finally:
-            for one in heard:
-                one.on_end(record)
+            for listener in listeners:
+                listener.on_end(record)
     return record
 
 
-class _Listener:
-    """Keeps what a training tells of itself and passes it on to the callbacks."""
+class _History:
+    """Collects losses, rounds and scores, and passes them on to the callbacks."""
 
     def __init__(
         self,
         net: nn.Module,
-        heard: list[Callback],
+        listeners: list[Callback],
         embedding: str | None,
         total: int,
         validation: Mapping[str, Any],
         validate_every: int | None,
         tell: Tell,
     ) -> None:
-        self.net, self.heard, self.embedding, self.total, self.tell = net, heard, embedding, total, tell
+        self.net, self.listeners, self.embedding, self.total, self.tell = net, listeners, embedding, total, tell
         self.validation, self.every = validation, validate_every or max(total // VALIDATIONS, 1)
         self.clock = Clock()
         self.losses: list[float] = []
@@ -175,12 +180,8 @@ class _Listener:
         }
 
     def _log(self, step: int, values: Mapping[str, float]) -> None:
-        for one in self.heard:
-            one.on_log(step, values)
-
-
-def _silent(phase: str, done: int, total: int) -> None:
-    """No progress is shown."""
+        for listener in self.listeners:
+            listener.on_log(step, values)
 
 
 def _pool(data: Any, folder: str | Path | None, side: int) -> Pool:
@@ -198,7 +199,7 @@ def _pool(data: Any, folder: str | Path | None, side: int) -> Pool:
 
 
 def _validation(data: Any, side: int) -> Mapping[str, Any]:
-    """Data by name; arrays and folders are read now, so that what is wrong with them is told now."""
+    """Data by name; arrays and folders are read now, so that faults in them are found at once."""
     if data is None:
         return {}
     named = data if isinstance(data, Mapping) else {"validation": data}
@@ -208,7 +209,7 @@ def _validation(data: Any, side: int) -> Mapping[str, Any]:
 def _method(method: str | Method, settings: dict[str, Any]) -> tuple[str, Method]:
     if isinstance(method, Method):
         if settings:
-            raise MeadaError(f"settings must go into the Method itself, got {', '.join(settings)} beside it")
+            raise MeadaError(f"settings must be given to the Method itself, got {', '.join(settings)} next to it")
         return "custom", method
     if not isinstance(method, str):
         raise MeadaError(f"method must be a name or a meada.Method, got {type(method).__name__}")
@@ -222,7 +223,9 @@ def _checked_settings(method: str, settings: dict[str, Any]) -> dict[str, Any]:
     known = [*model.model_fields, *inspect.signature(fit).parameters]
     for name in settings:
         if name not in model.model_fields:
-            raise MeadaError(f"unknown setting '{name}' of method '{method}': {nearest(name, known)}")
+            raise MeadaError(
+                f"unknown setting '{name}' of method '{method}': {ELSEWHERE.get(name) or nearest(name, known)}"
+            )
     try:
         values = model(**settings)
     except ValidationError as error:

@@ -1,18 +1,18 @@
-"""``meada data``: list, check and download published data sets."""
+"""``meada data`` and ``meada corrupt``: list, check, download and corrupt data sets."""
 
 import json
+import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from meada.datasets.published.catalogue import Domain, File
-    from meada.datasets.published.checks import Report
-    from meada.datasets.published.download import Progress
+    from meada.datasets.published.catalogue import Domain
+
 
 app = typer.Typer(
     name="data",
@@ -62,17 +62,18 @@ def check(names: Names = None, root: Root = None, as_json: Json = False) -> None
     from meada.datasets.published.checks import USABLE, examine
     from meada.errors import MeadaError
     from meada.files import data_root
+    from meada.machine.terminal import SafeConsole
 
     folder = data_root(root)
     entries = [domain(name) for name in names or CATALOGUE]
     reports = []
     for entry in entries:
-        with _busy(f"reading {entry.name}"):
+        with SafeConsole(stderr=True).status(f"reading {entry.name}"):
             reports.append(examine(entry, folder))
         if not as_json:
-            typer.echo(_line(reports[-1]))
+            typer.echo("{name:<15} {state:<10}  {note}".format(**asdict(reports[-1])))
     if as_json:
-        content = {"root": str(folder), "domains": [_facts(report) for report in reports]}
+        content = {"root": str(folder), "domains": [asdict(report) for report in reports]}
         typer.echo(json.dumps(content, indent=2))
     bad = [report for report in reports if report.state not in (*USABLE, "absent")]
     if bad:
@@ -93,22 +94,22 @@ def get(
     from meada.datasets.published.catalogue import domain
     from meada.datasets.published.download import fetch, outstanding
     from meada.files import data_root
+    from meada.machine.terminal import progress
 
     folder = data_root(root)
     entries = [domain(name) for name in names]
     todo = [outstanding(entry, folder, force) for entry in entries]
     for entry, files in zip(entries, todo, strict=True):
         for file in files:
-            with _progress(file) as progress:
-                path = fetch(file, folder, progress)
+            with progress("download", quiet=not sys.stderr.isatty()) as tell:
+                path = fetch(file, folder, partial(tell, file.name))
             typer.echo(f"{path}: {path.stat().st_size:,} bytes, md5 as published")
         if not files:
             typer.echo(f"{entry.name} is already there, md5 as published")
 
 
 def _row(entry: "Domain", root: Path) -> dict[str, Any]:
-    from meada.datasets.published.catalogue import fetchable
-    from meada.datasets.published.disk import home, present
+    from meada.datasets.published.catalogue import fetchable, home, present
 
     place = home(entry, root)
     there = [present(file, place) for file in entry.files]
@@ -120,26 +121,10 @@ def _row(entry: "Domain", root: Path) -> dict[str, Any]:
         "place": str(place / entry.files[0].path.partition("/")[0]),
         "get": f"meada data get {entry.name}" if fetchable(entry) else entry.page,
         "files": [
-            {
-                "path": file.path,
-                "present": is_there,
-                "size": file.size,
-                "md5": file.md5,
-                "url": file.url,
-            }
+            {"path": file.path, "present": is_there, "size": file.size, "md5": file.md5, "url": file.url}
             for file, is_there in zip(entry.files, there, strict=True)
         ],
     }
-
-
-def _facts(report: "Report") -> dict[str, Any]:
-    from dataclasses import asdict
-
-    return asdict(report)
-
-
-def _line(report: "Report") -> str:
-    return f"{report.name:<15} {report.state:<10}  {report.note}"
 
 
 def _cell(value: object) -> str:
@@ -151,12 +136,12 @@ def _table(columns: tuple[str, ...], rows: list[list[str]]) -> None:
     if sys.stdout.isatty():
         from rich.table import Table
 
-        from meada.machine.terminal import SafeConsole as Console
+        from meada.machine.terminal import SafeConsole
 
         table = Table(*columns)
         for row in rows:
             table.add_row(*row)
-        Console().print(table)
+        SafeConsole().print(table)
         return
     widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
     for line in [list(columns), *rows]:
@@ -164,28 +149,71 @@ def _table(columns: tuple[str, ...], rows: list[list[str]]) -> None:
         typer.echo("  ".join(cells).rstrip())
 
 
-@contextmanager
-def _busy(what: str) -> Iterator[None]:
-    if not sys.stderr.isatty():
-        yield
-        return
-    from meada.machine.terminal import SafeConsole as Console
+def corrupt(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A folder of pictures (CLASS/*.png), a .npy file of uint8 images (N, H, W, 3), "
+            "or a data set whose test split is corrupted: cifar10, cifar100."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to write to; the same command continues an interrupted one.")],
+    corruptions: Annotated[
+        str,
+        typer.Option(help="Names, separated by commas; 'benchmark' (15), 'validation' (4) or 'all' (19)."),
+    ] = "benchmark",
+    severity: Annotated[str, typer.Option(help="Severities from 1 to 5, separated by commas.")] = "1,2,3,4,5",
+    seed: Annotated[int, typer.Option(help="Seed of the random corruptions.")] = 0,
+    labels: Annotated[
+        Path | None,
+        typer.Option(help="Labels of a .npy file of images. [default: labels.npy next to it]"),
+    ] = None,
+    constants: Annotated[
+        str | None,
+        typer.Option(help="Strengths: cifar (for 32x32) or imagenet (for 224x224). [default: the nearer in size]"),
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option(help="Crop and resize pictures of a folder to squares of this side.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Number of processes. [default: one per core]")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print corruptions.json.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+) -> None:
+    """Write corrupted copies of a data set: fifteen corruptions at five severities.
 
-    with Console(stderr=True).status(what):
-        yield
+    Arrays of images give the published CIFAR-C files (gaussian_noise.npy ..., labels.npy), folders
+    give CORRUPTION/SEVERITY/CLASS/*.png; corruptions.json says how they were made, and
+    corruptions.png shows them.
+
+    Example: meada corrupt photos/ --size 224 --out photos-c --corruptions fog,snow --severity 3
+    """
+    from meada.corruptions.sources import open_source
+    from meada.corruptions.write import Settings, write
+    from meada.datasets.cifar import TEST_SPLITS
+    from meada.machine.terminal import progress
+
+    settings = Settings(_names(corruptions), _severities(severity), seed, constants)
+    opened = open_source(source, labels, size, TEST_SPLITS)
+    with progress("corrupt", quiet=quiet or as_json) as tell:
+        made = write(opened, out, settings, workers=(os.cpu_count() or 1) if workers is None else workers, tell=tell)
+    if as_json:
+        typer.echo(json.dumps(made, indent=2))
+    elif not quiet:
+        count = made["images"] * len(settings.corruptions) * len(settings.severities)
+        typer.echo(f"{count:,} corrupted images in {out} (frost: {made['frost']}); see corruptions.png")
 
 
-@contextmanager
-def _progress(file: "File") -> "Iterator[Progress]":
-    """A bar while a file arrives, on a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda done, total: None
-        return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+def _names(text: str) -> tuple[str, ...]:
+    from meada.corruptions import CORRUPTIONS, VALIDATION
 
-    from meada.machine.terminal import SafeConsole as Console
+    groups = {"benchmark": CORRUPTIONS, "validation": VALIDATION, "all": CORRUPTIONS + VALIDATION}
+    return groups.get(text) or tuple(dict.fromkeys(name.strip() for name in text.split(",")))
 
-    columns = (TextColumn(file.name), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(file.name, total=file.size)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+def _severities(text: str) -> tuple[int, ...]:
+    from meada.errors import MeadaError
+
+    try:
+        return tuple(sorted({int(part) for part in text.split(",")}))
+    except ValueError:
+        raise MeadaError(f"--severity must be numbers separated by commas, such as 1,3,5, got {text}") from None

@@ -1,5 +1,6 @@
-"""The command line: one file a verb; torch is imported inside the verbs, so help is quick."""
+"""The command line: verbs in files by subject; torch is imported inside the verbs, so help is quick."""
 
+import ctypes
 import os
 import sys
 import warnings
@@ -8,28 +9,19 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from meada.cli import (
-    bench,
-    corrupt,
-    data,
-    doctor,
-    evaluate,
-    export,
-    inspect,
-    listing,
-    perturb,
-    predict,
-    quickstart,
-    report,
-    reproduce,
-    robustify,
-    sweep,
-    train,
-    watch,
-)
+from meada.cli.data import app as data
+from meada.cli.data import corrupt
+from meada.cli.info import BENCH_SETTINGS, bench, doctor, listing
+from meada.cli.models import evaluate, export, perturb, predict, push
 from meada.cli.quick import answer_typos, missing
+from meada.cli.reports import inspect, report, watch
+from meada.cli.reproduce import reproduce, sweep
+from meada.cli.robustify import robustify
+from meada.cli.train import quickstart, train
 from meada.errors import MeadaError
-from meada.machine.allocator import keep_freed_memory
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
+KEPT_BYTES = 256 << 20  # the largest activations of a step, not the pool or a data set
 
 
 class Verbs(TyperGroup):
@@ -50,23 +42,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(quickstart.quickstart)
-app.command("list")(listing.listing)
-app.add_typer(data.app, name="data")
-app.command()(train.train)
-app.command()(evaluate.evaluate)
-app.command()(reproduce.reproduce)
-app.command()(sweep.sweep)
-app.command()(report.report)
-app.command()(robustify.robustify)
-app.command()(predict.predict)
-app.command()(export.export)
-app.command()(perturb.perturb)
-app.command()(watch.watch)
-app.command()(corrupt.corrupt)
-app.command()(inspect.inspect)
-app.command(context_settings=bench.SETTINGS)(bench.bench)
-app.command()(doctor.doctor)
+app.add_typer(data, name="data")
+app.command()(quickstart)
+app.command("list")(listing)
+for verb in (
+    train, evaluate, reproduce, sweep, report, robustify, predict, export, push, perturb, watch, corrupt, inspect,
+):  # fmt: skip
+    app.command()(verb)
+app.command(context_settings=BENCH_SETTINGS)(bench)
+app.command()(doctor)
 answer_typos(app)
 
 
@@ -103,6 +87,18 @@ def run_app(chosen: typer.Typer) -> None:
         _stop(missing(error), 2)
     except Exception as error:
         _unforeseen(error)
+
+
+def keep_freed_memory() -> bool:
+    """Keep freed memory for the next step instead of giving it back to the system; whether the C library took it.
+
+    A training step frees and asks for the same big blocks again and again. glibc hands blocks above a threshold to the
+    system at once, and the next step pays for a page fault every 4 KB of them. Other C libraries are left as they are.
+    """
+    library: Any = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
+    return hasattr(library, "gnu_get_libc_version") and all(
+        library.mallopt(name, KEPT_BYTES) == 1 for name in (M_MMAP_THRESHOLD, M_TRIM_THRESHOLD)
+    )
 
 
 def _stop(sentence: str, code: int) -> NoReturn:

@@ -1,15 +1,15 @@
-"""Answer typos before torch is imported: names are read from the tables' source, paths are looked at."""
+"""Check names and paths before torch is imported, so that a typo is answered at once."""
 
 import ast
 from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from meada.errors import MeadaError, nearest
-from meada.runs.shipped import SHIPPED, recipe_names
+from meada.runs.recipe_families import SHIPPED, recipe_names
 
 ROOT = Path(__file__).parents[1]
 TABLES = {
@@ -32,6 +32,14 @@ EXTRAS = {
     "ray": "ray",
 }
 
+Trust = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trust", "--network", "--method", "--space", "--data",
+        help="Allow the code that the file names: FILE.py:function or module:function. It runs on this machine.",
+    ),
+]  # fmt: skip
+
 
 def missing(error: ModuleNotFoundError) -> str:
     """What to install; a library that no extra has is a fault of ours, and raised again.
@@ -50,7 +58,7 @@ def names(table: str) -> list[str]:
     """The keys of a table, or the items of a tuple, without importing the module that has it.
 
     >>> names("rules")
-    ['last', 'source_val', 'crafted', 'oracle']
+    ['last', 'averaged', 'source_val', 'crafted', 'oracle']
     """
     file, name = TABLES[table]
     for node in ast.parse((ROOT / file).read_text(encoding="utf-8")).body:
@@ -85,11 +93,11 @@ def check(verb: str, given: Mapping[str, Any]) -> None:
     _check_recipe(given.get("recipe"))
     for key in ("run", "model", "runs", "folder") if verb != "robustify" else ():
         for path in _paths(given.get(key)):
-            if not path.exists():
-                raise MeadaError(f"{path} holds no run to {verb}: it is not there")
+            if not path.exists() and not (key == "model" and path.parts[0] == "hf:"):
+                raise MeadaError(f"{path} holds no run to {verb}: there is no such folder")
     for change in given.get("set_") or []:
         if not change.partition("=")[0].strip() or "=" not in change:
-            raise MeadaError(f"--set {change}: the form a.b=c is needed, as in plan.rounds=2")
+            raise MeadaError(f"--set must have the form a.b=c, as in plan.rounds=2, got {change}")
 
 
 def _paths(value: Any) -> list[Path]:

@@ -1,17 +1,21 @@
-"""``meada reproduce``: run the paper's tables and figures as sets of runs."""
+"""``meada reproduce`` and ``meada sweep``: sets of runs, for the paper's tables and for grids of settings."""
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meada.cli.sweep import Address, Cores, Engine
+from meada.cli.quick import Trust
 
 if TYPE_CHECKING:
-    from meada.reproduce.item import Item
+    from meada.reproduce import Item
     from meada.reproduce.runner import Outcome
+
+
+Engine = Annotated[str, typer.Option(help="local (this machine) or ray (a cluster).")]
+Address = Annotated[str, typer.Option(help="HOST:PORT of a Ray cluster. [default: Ray starts one here]")]
+Cores = Annotated[int, typer.Option(help="Cores per run, with --engine ray.")]
 
 
 def reproduce(
@@ -23,7 +27,9 @@ def reproduce(
         ),
     ],
     methods: Annotated[str, typer.Option(help="Methods, separated by commas. [default: those of the paper]")] = "",
-    seeds: Annotated[int, typer.Option(help="Number of seeds; they are 0, 1, 2, ...")] = 10,
+    seeds: Annotated[
+        str, typer.Option(help="Number of seeds, which are 0, 1, 2, ...; or by method: erm=10,meada=10,ada=5.")
+    ] = "10",
     out: Annotated[Path | None, typer.Option(help="Folder of the runs. [default: results/SET]")] = None,
     jobs: Annotated[int, typer.Option(help="Number of runs at once; they share the cores.")] = 1,
     scale: Annotated[float, typer.Option(help="Fraction of each recipe's data, steps and rounds to keep.")] = 1.0,
@@ -38,14 +44,17 @@ def reproduce(
 ) -> None:
     """Run a table or a figure of the paper; the same command continues an interrupted set.
 
-    Example: meada reproduce digits --methods erm,meada --seeds 3 --jobs 2
+    Examples: meada reproduce digits --methods erm,meada --seeds 3 --jobs 2
+
+    meada reproduce digits --seeds erm=10,meada=10,ada=5
     """
-    from meada.reproduce.engines import refuse_settings, run_on
-    from meada.reproduce.sets import FOLDERS, items_of
+    from meada.reproduce.runner import refuse_settings, run_on
+    from meada.reproduce.sets import FOLDERS, items_of, seeds_by_method
 
     refuse_settings(engine, jobs, cores, address, timings or [])
     changes = [*(set_ or []), *([f"scale={scale}"] if scale != 1 else [])]
-    items = items_of(what, [m for m in methods.split(",") if m], seeds, changes)
+    parts = seeds_by_method(seeds, [m for m in methods.split(",") if m])
+    items = [item for names, count in parts for item in items_of(what, names, count, changes)]
     folder = out or Path("results") / FOLDERS.get(what, what)
     if dry_run:
         _list(items, folder, timings or [], jobs)
@@ -83,13 +92,13 @@ def _tried(items: "Sequence[Item]", jobs: int) -> dict[str, float]:
         return {}
     import torch
 
-    from meada.cli.progress import progress
+    from meada.machine.terminal import progress
+    from meada.reproduce.cost import estimated_seconds
     from meada.reproduce.runner import threads_each
-    from meada.reproduce.trials import tried_seconds
 
     torch.set_num_threads(threads_each(jobs))
     with progress("no records yet") as tell:
-        return tried_seconds(items, partial(tell, "timing a few steps of each kind"))
+        return estimated_seconds(items, tell)
 
 
 def _report(outcome: "Outcome", count: int) -> None:
@@ -101,3 +110,37 @@ def _report(outcome: "Outcome", count: int) -> None:
     if outcome.failed:
         reasons = "; ".join(f"{name} ({why})" for name, why in outcome.failed.items())
         raise MeadaError(f"{len(outcome.failed)} of {count} runs failed: {reasons}")
+
+
+def sweep(
+    recipe: Annotated[str, typer.Argument(help="A recipe's name (meada list) or a TOML file.")],
+    out: Annotated[Path, typer.Option(help="Folder of the runs.")],
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(help="Values of a key, such as beta=1,10,100. Repeat for further keys."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Number of seeds; they are 0, 1, 2, ...")] = 1,
+    engine: Engine = "local",
+    address: Address = "",
+    jobs: Annotated[int, typer.Option(help="Number of runs at once on this machine.")] = 1,
+    cores: Cores = 1,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Change a key of every run.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs and stop.")] = False,
+    trust: Trust = None,
+) -> None:
+    """Run a recipe for every combination of the grid's values; the same command continues an interrupted sweep.
+
+    Example: meada sweep digits/meada --grid beta=1,10,100 --seeds 5 --out results/beta
+    """
+    from meada.cli.reproduce import _report
+    from meada.reproduce.runner import refuse_settings, run_on
+    from meada.reproduce.sets import sweep as items_of
+
+    refuse_settings(engine, jobs, cores, address)
+    items = items_of(recipe, grid or [], seeds, set_ or [], trust or ())
+    if dry_run:
+        for item in items:
+            typer.echo(f"{item.name}  {'done' if item.done(out) else 'to run'}")
+        return
+    outcome = run_on(engine, items, out, say=typer.echo, jobs=jobs, address=address, cores=cores)
+    _report(outcome, len(items))

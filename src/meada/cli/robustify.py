@@ -1,4 +1,4 @@
-"""``meada robustify``: pictures of one's own in, the best of several models and the evidence out."""
+"""``meada robustify``: your own pictures in, the best of several models and the evidence out."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,11 +1,15 @@
-"""``meada train``: one run from a recipe."""
+"""``meada train`` and ``meada quickstart``: one run from a recipe, and a first comparison of methods."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from meada.cli.options import Trust
+from meada.cli.quick import Trust
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def train(
@@ -34,32 +38,89 @@ def train(
 
     On several processes: torchrun --nproc-per-node 2 -m meada train digits/meada --out runs/two
     """
-    from meada.cli.progress import progress
     from meada.errors import MeadaError
     from meada.integrations.following import followed
-    from meada.machine.distributed import foretold
-    from meada.reports.page.terminal import print_record
+    from meada.machine.distributed import world_from_env
+    from meada.machine.terminal import progress
+    from meada.reports.page.text import print_record
     from meada.runs.recipe import load_recipe
     from meada.runs.run import run
 
     asked = {"seed": seed, "scale": scale, "device": device, "precision": precision}
     values = {name: value for name, value in asked.items() if value is not None}
-    resolved, world = load_recipe(recipe, set_, trust=trust or (), **values), foretold()
-    quiet = quiet or not world.first  # of several processes the first one speaks
+    resolved, world = load_recipe(recipe, set_, trust=trust or (), **values), world_from_env()
+    quiet = quiet or not world.is_main  # of several processes the first one speaks
     try:
         with (
             progress(resolved.name, quiet=quiet) as tell,
-            followed(out, tell, track if world.first else "", resolved.model_dump()) as (told, ended),
+            followed(out, tell, track if world.is_main else "", resolved.model_dump()) as (tell_both, ended),
         ):
-            record = run(resolved, out, resume=resume, accept_different_bits=accept_different_bits, tell=told)
+            record = run(resolved, out, resume=resume, accept_different_bits=accept_different_bits, tell=tell_both)
             ended(record)
     except KeyboardInterrupt:
         again = f"meada train {recipe} --out {out} --resume (and the same --seed and --set)"
         typer.echo(f"meada: stopped; the last checkpoint is kept. Go on with: {again}", err=True)
         raise typer.Exit(130) from None
     except MeadaError as error:
-        if world.first:
+        if world.is_main:
             raise
         raise MeadaError(f"process {world.rank} of {world.size}: {error}") from None
     if not quiet:
         print_record(record, out)
+
+
+METHODS = ("erm", "meada", "tilted")
+VIEWS = 4  # rows of hard views in the picture
+
+
+def quickstart(
+    out: Annotated[Path, typer.Option(help="Folder for runs, pictures and the report.")] = Path("quickstart"),
+    seed: Annotated[int, typer.Option(help="Seed of all runs.")] = 0,
+    ada: Annotated[bool, typer.Option("--ada", help="Also train ADA, which is ME-ADA without entropy.")] = False,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Change a key: --set plan.total_steps=500.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+) -> None:
+    """Train ERM, ME-ADA and tilted augmentation on 1,000 digits and compare them on five unseen domains.
+
+    The same command continues an interrupted quickstart, or shows its results again. Example: meada quickstart --seed 1
+    """
+    from meada.machine.terminal import progress
+    from meada.reports.quickstart import show
+    from meada.runs.recipe import load_recipe
+    from meada.runs.run import run
+    from meada.runs.run_folder import RunFolder
+
+    folders = {name: out / f"{name}-seed{seed}" for name in (*METHODS, *(["ada"] if ada else []))}
+    for name, folder in folders.items():
+        recipe = load_recipe(f"quickstart/{name}", set_, seed=seed)
+        begun = RunFolder(folder).recipe.exists()
+        with progress(f"{name:6}", quiet=quiet) as tell:
+            run(recipe, folder, resume=begun, tell=tell)
+    shown = _examples(RunFolder(folders["meada"]).load_recipe().data)
+    show(folders, out, shown, _hard_views(folders["tilted"], shown["training"], seed))
+
+
+def _examples(data: "Mapping[str, Any]") -> "dict[str, Tensor]":
+    """The first image of each class, in training and in every target."""
+    from meada.pool import as_float
+    from meada.runs.recipe import make
+
+    task = make("data", data)
+    parts = {"training": task.train, **task.targets}
+    firsts = {n: [int((p.labels == k).nonzero()[0]) for k in range(len(task.classes))] for n, p in parts.items()}
+    return {name: as_float(part.images[firsts[name]]) for name, part in parts.items()}
+
+
+def _hard_views(run: Path, x: "Tensor", seed: int) -> "dict[str, Tensor]":
+    """One image of each class, and views of it that the trained network finds hard."""
+    import torch
+
+    from meada.maximise import hard_views
+    from meada.runs.network import load_model
+    from meada.runs.run_folder import RunFolder
+
+    folder, y = RunFolder(run), torch.arange(len(x))
+    net, method = load_model(folder, len(x)), folder.load_recipe().method
+    settings = {name: method[name] for name in ("space", "k", "hardness", "beta", "gamma")}
+    views = {f"view {n}": hard_views(net, x, y, seed=seed, step=n, **settings) for n in range(1, VIEWS + 1)}
+    return {"training": x, **views}

@@ -2,7 +2,7 @@
 
 from meada.corruptions.batch import CORRUPTIONS, SEVERITIES, VALIDATION, corrupt
 from meada.corruptions.constants import CIFAR, IMAGENET, table_for
-from meada.corruptions.frost import frost_source
+from meada.corruptions.weather import frost_source
 
 __all__ = [
     "CIFAR",

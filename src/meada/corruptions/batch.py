@@ -7,9 +7,10 @@ import numpy as np
 import torch
 from jaxtyping import Int64
 
-from meada.corruptions import blur, digital, extra, noise, weather
-from meada.corruptions.arrays import Levels
+from meada.corruptions import blur, digital, noise, weather
 from meada.corruptions.constants import constants_of, table_for
+from meada.corruptions.operators import Levels
+from meada.corruptions.spatter import spatter
 from meada.errors import MeadaError, nearest
 from meada.streams import Streams, sample_streams
 
@@ -33,10 +34,10 @@ BENCHMARK: dict[str, Callable[..., Levels]] = {
     "jpeg_compression": digital.jpeg_compression,
 }
 HELD_OUT: dict[str, Callable[..., Levels]] = {
-    "speckle_noise": extra.speckle_noise,
-    "gaussian_blur": extra.gaussian_blur,
-    "spatter": extra.spatter,
-    "saturate": extra.saturate,
+    "speckle_noise": noise.speckle_noise,
+    "gaussian_blur": blur.gaussian_blur,
+    "spatter": spatter,
+    "saturate": digital.saturate,
 }
 FUNCTIONS = BENCHMARK | HELD_OUT
 CORRUPTIONS = tuple(BENCHMARK)  # the fifteen, in the order of the benchmark's tables

@@ -1,14 +1,27 @@
-"""Linear filters as sparse matrices, built by applying SciPy's filters to unit vectors."""
+"""What several corruptions share: array types, Gaussian blur and zoom as matrices, grey values."""
 
 from functools import lru_cache
 from math import ceil
 
 import numpy as np
-from jaxtyping import Float, Float64
+from jaxtyping import Float, Float64, UInt8
 from scipy import sparse
 from scipy.ndimage import gaussian_filter1d, zoom
 
-from meada.corruptions.arrays import LIFT, Layer, Levels
+Levels = Float[np.ndarray, "N C H W"]  # pixels on the scale 0..255, not yet cut to it
+Pixels = UInt8[np.ndarray, "N C H W"]
+Layer = Float[np.ndarray, "N H W"]  # one value a pixel, whatever the channels
+
+# Truncation to 8 bits turns a rounding error just below a level into a whole level lost, so linear
+# filters, which owe a flat area its own level, lift their result by more than their rounding.
+LIFT = 1e-7  # of sums in double precision
+LIFT_SINGLE = 1e-3  # in single
+
+
+def eight_bits(x: Levels) -> Pixels:
+    """The nearest level of each pixel, for steps that the publication performs on 8-bit images."""
+    return np.clip(np.rint(x), 0, 255).astype(np.uint8)
+
 
 Matrix = Float64[np.ndarray, "out in"]
 
@@ -59,3 +72,19 @@ def apply(operator: sparse.csr_array, x: Levels) -> Float[np.ndarray, "N C H W"]
     """
     columns = np.ascontiguousarray(x.reshape(-1, operator.shape[1]).T, dtype=np.float64)
     return ((operator @ columns).T + LIFT).reshape(x.shape)
+
+
+LUMA = np.array([0.299, 0.587, 0.114])  # ITU-R BT.601
+
+
+def luma(x: Levels) -> Float[np.ndarray, "N 1 H W"]:
+    """The grey of the same lightness; a single channel is its own."""
+    if x.shape[1] == 1:
+        return x
+    r, g, b = LUMA.astype(x.dtype)
+    return r * x[:, 0:1] + g * x[:, 1:2] + b * x[:, 2:3]
+
+
+def ratio(top: Levels, bottom: Levels) -> Levels:
+    """``top / bottom``, and nought where both are nought."""
+    return top / np.where(bottom > 0, bottom, 1)

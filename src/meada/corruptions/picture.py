@@ -34,11 +34,9 @@ def picture(
         draw.text((4, top + height // 2 - 8), name, fill="black", font=font)
         shown = [corrupt(image[None], name, s, seed=seed, constants=constants)[0] for s in SEVERITIES]
         for column, cell in enumerate((image, *shown)):
-            sheet.paste(_enlarged(cell, factor), (LABELS + column * width, top))
+            sheet.paste(as_pillow(cell.repeat(factor, 1).repeat(factor, 2)), (LABELS + column * width, top))
     return sheet
 
 
-def _enlarged(image: UInt8[np.ndarray, "C H W"], factor: int) -> Image.Image:
-    pixels = image[0] if len(image) == 1 else image.transpose(1, 2, 0)
-    small = Image.fromarray(np.ascontiguousarray(pixels))
-    return small.resize((small.width * factor, small.height * factor), Image.Resampling.NEAREST)
+def as_pillow(image: UInt8[np.ndarray, "C H W"]) -> Image.Image:
+    return Image.fromarray(image[0] if len(image) == 1 else np.ascontiguousarray(image.transpose(1, 2, 0)))

@@ -4,28 +4,18 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Int64
 from scipy.ndimage import distance_transform_edt, generate_binary_structure, label
 
-from meada.corruptions.arrays import Layer, Levels
-from meada.corruptions.colour import luma
-from meada.corruptions.operators import gaussian
+from meada.corruptions.operators import Layer, Levels, gaussian, luma
 from meada.streams import Streams
 
 WATER = np.array([175, 238, 238])  # pale turquoise
 MUD = np.array([63, 42, 20])
 FAR = 20.0  # pixels from a rim beyond which all water looks the same
-APART = 1e4  # pixels between two images of a stack, so that none sees another's rims
+SPACING = 1e4  # pixels between two images of a stack, so that none sees another's rims
 
 
-def spatter(
-    x: Levels,
-    rng: Streams,
-    mean: float,
-    deviation: float,
-    sigma: float,
-    threshold: float,
-    strength: float,
-    mud: float,
-) -> Levels:
+def spatter(x: Levels, rng: Streams, *numbers: float) -> Levels:
     """Blots where smoothed noise is above ``threshold``; ``strength`` of water, blur of mud."""
+    mean, deviation, sigma, threshold, strength, mud = numbers
     noise = mean + deviation * rng.normal(x.shape[2:]).astype(np.float64)
     liquid = gaussian(noise, sigma)
     liquid = np.where(liquid < threshold, 0, liquid)
@@ -83,8 +73,7 @@ def chamfer(rims: Layer) -> Layer:
     """Distance to the nearest rim in straight, diagonal and knight's steps of 1, 1.4 and 2.1969."""
     if not rims.any():
         return np.full(rims.shape, FAR)
-    spacing = (APART, 1, 1)
-    _, (image, row, column) = distance_transform_edt(rims == 0, sampling=spacing, return_indices=True)
+    _, (image, row, column) = distance_transform_edt(rims == 0, sampling=(SPACING, 1, 1), return_indices=True)
     n, i, j = np.indices(rims.shape)
     near, far = np.sort([np.abs(row - i), np.abs(column - j)], axis=0)
     knights = np.where(2 * near <= far, near, far - near)

@@ -14,6 +14,7 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_complet
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from io import BytesIO
+from itertools import accumulate
 from multiprocessing import get_context
 from pathlib import Path
 from shutil import rmtree
@@ -26,16 +27,16 @@ from PIL import Image
 from meada import __version__
 from meada.corruptions.batch import CORRUPTIONS, FUNCTIONS, SEVERITIES, corrupt
 from meada.corruptions.constants import constants_of, table_for
-from meada.corruptions.frost import frost_source
-from meada.corruptions.picture import picture
+from meada.corruptions.picture import as_pillow, picture
 from meada.corruptions.sources import Stack, Tree
+from meada.corruptions.weather import frost_source
 from meada.errors import MeadaError, nearest
 from meada.files import write_bytes, write_json
 from meada.machine.limits import map_npy
 
 Tell = Callable[[str, int, int], None]
-CHUNK = 500  # images a task of a stack
-FEW = 8  # pictures a task of a tree
+CHUNK = 500  # images of a stack, per task
+PICTURES = 8  # of a tree, per task
 DRAFT = re.compile(r"\..+\.(npy|png|json)\.[a-z0-9_]{8}")  # what meada.files leaves when it is killed
 
 
@@ -51,11 +52,14 @@ class Settings:
     def __post_init__(self) -> None:
         for name in self.corruptions:
             if name not in FUNCTIONS:
-                raise MeadaError(f"corruption '{name}' is unknown: {nearest(name, FUNCTIONS)}")
+                raise MeadaError(f"unknown corruption '{name}': {nearest(name, FUNCTIONS)}")
         if not self.severities or not set(self.severities) <= set(SEVERITIES):
-            raise MeadaError(f"severities {list(self.severities)} are not all in 1 to 5")
+            raise MeadaError(f"severities must be from 1 to 5, got {list(self.severities)}")
         if self.constants is not None:
             constants_of(self.constants)
+
+    def corrupt(self, images: np.ndarray, name: str, severity: int, index: Sequence[int] | np.ndarray) -> np.ndarray:
+        return corrupt(images, name, severity, seed=self.seed, index=index, constants=self.constants)
 
 
 def write(
@@ -102,7 +106,8 @@ def _write_all(source: Stack | Tree, out: Path, settings: Settings, workers: int
         else:
             _write_stack(source, out, settings, pool, tell)
     first = source.read(0) if isinstance(source, Tree) else source.images[0].transpose(2, 0, 1)
-    _write_picture(first, out / "corruptions.png", sidecar["corruptions"], settings)
+    overview = picture(first, sidecar["corruptions"], seed=settings.seed, constants=settings.constants)
+    _save_png(out / "corruptions.png", overview)
     done = sidecar | {"complete": True}
     write_json(out / "corruptions.json", done)
     return done
@@ -141,7 +146,7 @@ def _merged(path: Path, sidecar: dict[str, Any]) -> dict[str, Any]:
     try:
         old = json.loads(path.read_text())
     except ValueError as error:
-        raise MeadaError(f"{path} is no JSON: {error}; choose another --out") from error
+        raise MeadaError(f"{path} must be JSON, got {error}; choose another --out") from error
     now = json.loads(json.dumps(sidecar))  # lists for tuples, as on disk
     for key in sorted(set(now) - {"corruptions", "source", "complete"}):
         if old.get(key) != now[key]:
@@ -152,9 +157,9 @@ def _merged(path: Path, sidecar: dict[str, Any]) -> dict[str, Any]:
     return now | {"corruptions": list(dict.fromkeys([*old["corruptions"], *now["corruptions"]]))}
 
 
-def _write_picture(image: np.ndarray, path: Path, names: Sequence[str], settings: Settings) -> None:
+def _save_png(path: Path, image: Image.Image) -> None:
     file = BytesIO()
-    picture(image, names, seed=settings.seed, constants=settings.constants).save(file, "PNG")
+    image.save(file, "PNG")
     write_bytes(path, file.getvalue())
 
 
@@ -180,16 +185,13 @@ def _write_corruption(
     total = len(settings.severities) * shape[0]
     partial = path.with_name(f".{path.name}.partial")
     try:
-        new = np.lib.format.open_memmap(partial, "w+", np.uint8, (total, *shape[1:]))
-        del new
+        np.lib.format.open_memmap(partial, "w+", np.uint8, (total, *shape[1:]))
         tasks = [
             (shared, partial, name, place, severity, first, settings)
             for place, severity in enumerate(settings.severities)
             for first in range(0, shape[0], CHUNK)
         ]
-        done = 0
-        for made in _each(_corrupt_chunk, tasks, pool):
-            done += made
+        for done in accumulate(_each(_corrupt_chunk, tasks, pool)):
             tell(name, done, total)
         os.replace(partial, path)
     finally:
@@ -197,18 +199,12 @@ def _write_corruption(
 
 
 def _corrupt_chunk(
-    shared: Path,
-    partial: Path,
-    name: str,
-    place: int,
-    severity: int,
-    first: int,
-    settings: Settings,
+    shared: Path, partial: Path, name: str, place: int, severity: int, first: int, settings: Settings
 ) -> int:
     source, target = map_npy(shared), map_npy(partial, "r+")
     images = np.ascontiguousarray(source[first : first + CHUNK].transpose(0, 3, 1, 2))
     index = np.arange(first, first + len(images))
-    corrupted = corrupt(images, name, severity, seed=settings.seed, index=index, constants=settings.constants)
+    corrupted = settings.corrupt(images, name, severity, index)
     start = place * len(source) + first
     target[start : start + len(images)] = corrupted.transpose(0, 2, 3, 1)
     target.flush()  # type: ignore[attr-defined]
@@ -226,10 +222,8 @@ def _save(path: Path, array: np.ndarray) -> None:
 
 def _write_tree(source: Tree, out: Path, settings: Settings, pool: Executor | None, tell: Tell) -> None:
     numbers = range(len(source.paths))
-    tasks = [(source, out, numbers[i : i + FEW], settings) for i in numbers[::FEW]]
-    done = 0
-    for made in _each(_corrupt_pictures, tasks, pool):
-        done += made
+    tasks = [(source, out, numbers[i : i + PICTURES], settings) for i in numbers[::PICTURES]]
+    for done in accumulate(_each(_corrupt_pictures, tasks, pool)):
         tell("pictures", done, len(numbers))
 
 
@@ -243,23 +237,9 @@ def _corrupt_pictures(source: Tree, out: Path, numbers: Sequence[int], settings:
                 if path.exists():
                     continue
                 image = source.read(number) if image is None else image
-                corrupted = corrupt(
-                    image[None],
-                    name,
-                    severity,
-                    seed=settings.seed,
-                    index=[number],
-                    constants=settings.constants,
-                )
-                _save_picture(path, corrupted[0])
+                corrupted = settings.corrupt(image[None], name, severity, [number])
+                _save_png(path, as_pillow(corrupted[0]))
     return len(numbers)
-
-
-def _save_picture(path: Path, image: np.ndarray) -> None:
-    file = BytesIO()
-    pixels = image[0] if len(image) == 1 else np.ascontiguousarray(image.transpose(1, 2, 0))
-    Image.fromarray(pixels).save(file, "PNG")
-    write_bytes(path, file.getvalue())
 
 
 # --- processes
@@ -279,7 +259,7 @@ def _pool(workers: int) -> Iterator[Executor | None]:
 
 
 def _one_thread() -> None:
-    """One thread a process: the processes are the parallelism."""
+    """One thread per process: the processes are the parallelism."""
     import torch
 
     torch.set_num_threads(1)

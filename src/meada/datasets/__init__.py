@@ -6,11 +6,10 @@ from typing import Any
 
 from meada.datasets.cifar import CIFAR10, CIFAR100, cifar10, cifar100, cifar_sizes
 from meada.datasets.digits import digits, digits_sizes
-from meada.datasets.domains import domains, domains_sizes
+from meada.datasets.domains import domains, domains_sizes, pacs, pacs_sizes
 from meada.datasets.embedded import embedded, embedded_sizes
+from meada.datasets.embedded.shifts import printed_numbers
 from meada.datasets.folder import folder
-from meada.datasets.pacs import pacs, pacs_sizes
-from meada.datasets.printed_numbers import printed_numbers
 from meada.datasets.task import Samples, Sizes, Task
 from meada.errors import MeadaError
 
@@ -50,6 +49,6 @@ def sizes_of(data: Mapping[str, Any]) -> Sizes | None:
 
 # Tried apart from a recipe's own domains: stand-ins, which count in no mean. They are given the
 # classes of what is tried, and refuse those that they do not show.
-APART: dict[str, Callable[[Sequence[str]], Samples]] = {"printed_numbers": printed_numbers}
+STAND_INS: dict[str, Callable[[Sequence[str]], Samples]] = {"printed_numbers": printed_numbers}
 
-__all__ = ["APART", "DATASETS", "SIZES", "Samples", "Sizes", "Task", "sizes_of"]
+__all__ = ["STAND_INS", "DATASETS", "SIZES", "Samples", "Sizes", "Task", "sizes_of"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from meada.corruptions import CORRUPTIONS
 from meada.corruptions.sources import Stack
 from meada.datasets import cifar_c
-from meada.datasets.published.disk import md5
+from meada.datasets.published.catalogue import md5
 from meada.datasets.task import Samples, Sizes, Task, check
 from meada.errors import MeadaError
 from meada.files import data_root

@@ -85,7 +85,7 @@ def _open(folder: Path, clean: Samples, test: int) -> Held:
     sidecar = _sidecar(folder, CORRUPTIONS)
     total = int(sidecar["images"]) if sidecar else len(clean)
     if total < test or total > len(clean):
-        raise MeadaError(f"{folder} has {total:,} images a severity: {test:,} are asked for")
+        raise MeadaError(f"{folder} must have {test:,} to {len(clean):,} images per severity, got {total:,}")
     missing = [name for name in CORRUPTIONS if not (folder / f"{name}.npy").is_file()]
     if missing:
         raise MeadaError(
@@ -121,8 +121,7 @@ def _sidecar(folder: Path, names: tuple[str, ...]) -> dict[str, Any]:
         raise MeadaError(f"{folder} is not finished: the same meada corrupt goes on with it")
     if severities != SEVERITIES or constants != "cifar":
         raise MeadaError(
-            f"{path}: severities {list(severities)} with the constants '{constants}'; "
-            "severities 1 to 5 with those of 'cifar' are needed"
+            f"{path} must have severities 1 to 5 with the constants 'cifar', got {list(severities)} with '{constants}'"
         )
     foreign = [n for n in names if n not in listed and (folder / f"{n}.npy").exists()]
     if foreign:

@@ -8,9 +8,17 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from meada.datasets.published import disk
+from meada.datasets.published import catalogue
 from meada.datasets.published.catalogue import CATALOGUE, domain
-from meada.datasets.published.formats import Raw, idx, libsvm, mat, png_list
+from meada.datasets.published.formats import (
+    Raw,
+    read_idx_images,
+    read_libsvm,
+    read_png_list,
+    read_pngs,
+    read_svhn,
+    with_idx_labels,
+)
 from meada.datasets.task import Samples, Sizes, Task, check
 from meada.errors import MeadaError, nearest
 from meada.files import data_root
@@ -69,28 +77,28 @@ def read_mnist(root: Path, split: str = "t10k") -> Raw:
     """MNIST as published; ``split`` is ``train`` or ``t10k``, as in the files' names."""
     entry = CATALOGUE["mnist"]
     images, labels = (file for file in entry.files if file.name.startswith(split))
-    with disk.advised(entry, images):
-        pixels = idx.read_images(disk.locate(images, root))
-    with disk.advised(entry, labels):
-        return idx.pair(pixels, disk.locate(labels, root))
+    with catalogue.advised(entry, images):
+        pixels = read_idx_images(catalogue.locate(images, root))
+    with catalogue.advised(entry, labels):
+        return with_idx_labels(pixels, catalogue.locate(labels, root))
 
 
 def read_mnist_m(root: Path) -> Raw:
     """MNIST-M's test images in the order of their list."""
     entry = CATALOGUE["mnist_m"]
     listing, folder = entry.files
-    with disk.advised(entry, listing):
-        entries = png_list.read_list(disk.locate(listing, root))
-    with disk.advised(entry, folder):
-        return png_list.read(entries, disk.locate(folder, root))
+    with catalogue.advised(entry, listing):
+        entries = read_png_list(catalogue.locate(listing, root))
+    with catalogue.advised(entry, folder):
+        return read_pngs(entries, catalogue.locate(folder, root))
 
 
 def _read_single(name: str, read: Callable[[Path], Raw]) -> Callable[[Path], Raw]:
     entry, file = CATALOGUE[name], CATALOGUE[name].files[0]
 
     def reader(root: Path) -> Raw:
-        with disk.advised(entry, file):
-            return read(disk.locate(file, root))
+        with catalogue.advised(entry, file):
+            return read(catalogue.locate(file, root))
 
     return reader
 
@@ -98,10 +106,10 @@ def _read_single(name: str, read: Callable[[Path], Raw]) -> Callable[[Path], Raw
 # a domain's name -> its test split as published
 READERS: dict[str, Callable[[Path], Raw]] = {
     "mnist": read_mnist,
-    "svhn": _read_single("svhn", mat.read),
+    "svhn": _read_single("svhn", read_svhn),
     "mnist_m": read_mnist_m,
-    "syn": _read_single("syn", mat.read),
-    "usps": _read_single("usps", libsvm.read),
+    "syn": _read_single("syn", read_svhn),
+    "usps": _read_single("usps", read_libsvm),
 }
 
 
@@ -157,7 +165,7 @@ def _targets(targets: str | Sequence[str], root: Path) -> list[str]:
 
 def _any_present(name: str, root: Path) -> bool:
     # one of several is enough: a domain that lacks a part is an error, not absent
-    return any(disk.present(file, root) for file in CATALOGUE[name].files)
+    return any(catalogue.present(file, root) for file in CATALOGUE[name].files)
 
 
 def _provenance(root: Path, names: list[str], train: int, validation: int) -> dict[str, str]:
@@ -165,10 +173,10 @@ def _provenance(root: Path, names: list[str], train: int, validation: int) -> di
     if "mnist" in splits:
         splits["mnist"] = splits["mnist"][2:]
     absent = {name: "absent, not tested on" for name in TARGETS if not _any_present(name, root)}
-    tested = {name: disk.provenance(files, root) for name, files in splits.items()}
+    tested = {name: catalogue.provenance(files, root) for name, files in splits.items()}
     source = (
         f"images 1 to {train:,} to train on, the next {validation:,} held out, of "
-        f"{disk.provenance(CATALOGUE['mnist'].files[:2], root)}"
+        f"{catalogue.provenance(CATALOGUE['mnist'].files[:2], root)}"
     )
     if "mnist" in tested:
         source += f"; tested on {tested['mnist']}"

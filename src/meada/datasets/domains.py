@@ -1,17 +1,19 @@
 """Several domains in one tree of pictures: train on some of them, test on the others.
 
-PACS, VLCS, OfficeHome or anybody's own ``DOMAIN/CLASS/*.jpg``.
+PACS (section 4.2), VLCS, OfficeHome or anybody's own ``DOMAIN/CLASS/*.jpg``.
 """
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 
 from meada.datasets.pictures.image_cache import Listing, Tell, load_images
-from meada.datasets.pictures.tree import Entry, Split, Tree, part, read_tree
+from meada.datasets.pictures.tree import Entry, Tree, part, read_tree
+from meada.datasets.published.catalogue import PACS, advice
 from meada.datasets.task import Samples, Sizes, Task
 from meada.errors import MeadaError, nearest
 from meada.files import data_root
@@ -48,59 +50,57 @@ def domains(
         tell: called with the number of pictures decoded so far and in all.
     """
     _check(side, per_domain, held_out, seed)
-    tree, learn, meet = _protocol_of(folder, root, sources, targets)
-    fit, chosen, tests = _entries(tree, learn, meet, per_domain, held_out, seed)
-    _disjoint(tree, fit, chosen)
-    fits, some = "+".join(learn), "" if per_domain is None else f", {per_domain} of each"
-    names = [f"train {fits}{some}", f"crossval {fits}", *(f"test {name}" for name in meet)]
-    parts = _load(tree, dict(zip(names, [fit, chosen, *tests], strict=True)), side, cache, tell)
+    parts = _parts(folder, root, sources, targets, per_domain, held_out, seed)
+    held = {file for of_one in parts.held_out for file, _ in of_one}
+    both = (file for of_one in parts.train for file, _ in of_one if file in held)
+    parts.tree.faults.extend(f"{file} is in the train list and in the crossval list" for file in both)
+    joined, some = "+".join(parts.sources), "" if per_domain is None else f", {per_domain} of each"
+    named = {f"train {joined}{some}": parts.train, f"crossval {joined}": parts.held_out}
+    named |= {f"test {name}": [of_one] for name, of_one in zip(parts.targets, parts.test, strict=True)}
+    samples = _load(parts.tree, named, side, cache, tell)
     return Task(
-        classes=tree.classes,
-        train=parts[0],
-        validation=parts[1],
-        targets=dict(zip(meet, parts[2:], strict=True)),
-        sources=learn,
-        provenance=_provenance(tree, learn, meet, (fit, chosen, tests), side),
+        classes=parts.tree.classes,
+        train=samples[0],
+        validation=samples[1],
+        targets=dict(zip(parts.targets, samples[2:], strict=True)),
+        sources=parts.sources,
+        provenance=_provenance(parts, side),
     )
 
 
-def domains_sizes(
-    *,
+def domains_sizes(*, folder: str, side: int = 224, **settings: Any) -> Sizes:
+    """Counted in the tree: files are listed, none is opened."""
+    parts = _parts(folder, **{key: value for key, value in settings.items() if key not in ("cache", "tell")})
+    tested = dict(zip(parts.targets, map(len, parts.test), strict=True))
+    return Sizes(len(parts.tree.classes), sum(map(len, parts.train)), tested, len(parts.sources), side)
+
+
+class Parts(NamedTuple):
+    """The pictures of each source to train on and held out, and of each target."""
+
+    tree: Tree
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    train: list[list[Entry]]
+    held_out: list[list[Entry]]
+    test: list[list[Entry]]
+
+
+def _parts(
     folder: str,
-    targets: Sequence[str] = (),
+    root: str | Path | None = None,
     sources: Sequence[str] = (),
-    side: int = 224,
+    targets: Sequence[str] = (),
     per_domain: int | None = None,
     held_out: float = 0.1,
     seed: int = 0,
-    root: str | Path | None = None,
-    **_: object,
-) -> Sizes:
-    """Counted in the tree: files are listed, none is opened."""
-    tree, learn, meet = _protocol_of(folder, root, sources, targets)
-    fit, _chosen, tests = _entries(tree, learn, meet, per_domain, held_out, seed)
-    tested = {name: len(of_one[0]) for name, of_one in zip(meet, tests, strict=True)}
-    return Sizes(len(tree.classes), sum(map(len, fit)), tested, len(learn), side)
-
-
-def _protocol_of(
-    folder: str, root: str | Path | None, sources: Sequence[str], targets: Sequence[str]
-) -> tuple[Tree, tuple[str, ...], tuple[str, ...]]:
+) -> Parts:
     tree = read_tree(Path(folder) if Path(folder).is_dir() else data_root(root) / folder)
-    return tree, *protocol(tree.domains, sources, targets)
-
-
-def _entries(
-    tree: Tree, learn: Sequence[str], meet: Sequence[str], per_domain: int | None, held_out: float, seed: int
-) -> tuple[list[list[Entry]], list[list[Entry]], list[list[list[Entry]]]]:
-    """To train on and held out, by source; to test on, by target."""
-
-    def entries(names: Sequence[str], split: Split) -> list[list[Entry]]:
-        return [part(tree, name, split, held_out=held_out, seed=seed) for name in names]
-
-    chosen = entries(learn, "crossval")
-    fit = [spread(of_one, per_domain) for of_one in entries(learn, "train")]
-    return fit, chosen, [[of_one] for of_one in entries(meet, "test")]
+    trained, tested = protocol(tree.domains, sources, targets)
+    entries = lambda names, split: [part(tree, name, split, held_out=held_out, seed=seed) for name in names]
+    kept = entries(trained, "crossval")
+    fit = [spread(of_one, per_domain) for of_one in entries(trained, "train")]
+    return Parts(tree, trained, tested, fit, kept, entries(tested, "test"))
 
 
 def protocol(
@@ -119,19 +119,15 @@ def protocol(
         raise MeadaError(f"domain '{both[0]}' is among sources and targets: it is one of the two")
     if not sources and not targets:
         raise MeadaError(f"name targets or sources among {', '.join(known)}")
-    learn = tuple(sources) or tuple(name for name in known if name not in targets)
-    meet = tuple(targets) or tuple(name for name in known if name not in sources)
-    if not learn or not meet:
-        raise MeadaError(f"all of {', '.join(known)} are named: sources and targets are both needed")
-    return learn, meet
+    trained = tuple(sources) or tuple(name for name in known if name not in targets)
+    tested = tuple(targets) or tuple(name for name in known if name not in sources)
+    if not trained or not tested:
+        raise MeadaError(f"sources and targets must each be one domain or more, got all of {', '.join(known)} for one")
+    return trained, tested
 
 
 def _load(
-    tree: Tree,
-    parts: dict[str, list[list[Entry]]],
-    side: int,
-    cache: str | Path | None,
-    tell: Tell | None,
+    tree: Tree, parts: dict[str, list[list[Entry]]], side: int, cache: str | Path | None, tell: Tell | None
 ) -> list[Samples]:
     """Read every part; faults of the tree and of its pictures are raised together."""
     listings = [
@@ -156,27 +152,17 @@ def spread(entries: list[T], n: int | None) -> list[T]:
     return [entries[i * len(entries) // n] for i in range(n)]
 
 
-def _disjoint(tree: Tree, fit: list[list[Entry]], chosen: list[list[Entry]]) -> None:
-    held = {file for of_one in chosen for file, _ in of_one}
-    tree.faults.extend(
-        f"{file} is in the train list and in the crossval list" for of_one in fit for file, _ in of_one if file in held
-    )
-
-
-def _provenance(
-    tree: Tree,
-    learn: Sequence[str],
-    meet: Sequence[str],
-    parts: tuple[list[list[Entry]], list[list[Entry]], list[list[list[Entry]]]],
-    side: int,
-) -> dict[str, str]:
-    by = "the published lists" if tree.lists else "a seeded draw by class"
+def _provenance(parts: Parts, side: int) -> dict[str, str]:
+    by = "the published lists" if parts.tree.lists else "a seeded draw by class"
     how = f"at {side}x{side} (Pillow, bilinear)"
     trained = {
-        name: f"{len(fit):,} pictures to train on, {len(chosen):,} held out, by {by}, {how}"
-        for name, fit, chosen in zip(learn, parts[0], parts[1], strict=True)
+        name: f"{len(fit):,} pictures to train on, {len(kept):,} held out, by {by}, {how}"
+        for name, fit, kept in zip(parts.sources, parts.train, parts.held_out, strict=True)
     }
-    tested = {name: f"{len(part[0]):,} pictures to test on, {how}" for name, part in zip(meet, parts[2], strict=True)}
+    tested = {
+        name: f"{len(of_one):,} pictures to test on, {how}"
+        for name, of_one in zip(parts.targets, parts.test, strict=True)
+    }
     return {**trained, **tested}
 
 
@@ -195,3 +181,60 @@ def say(done: int, total: int) -> None:
     if sys.stderr.isatty() and (done % 50 == 0 or done == total):
         end = "\n" if done == total else ""
         print(f"\rdecoding pictures, once: {done:,} of {total:,}", end=end, file=sys.stderr)
+
+
+# of PACS, in the order of Table 2
+PICTURES = {"art_painting": 2_048, "cartoon": 2_344, "photo": 1_670, "sketch": 3_929}
+
+
+def pacs(
+    *,
+    targets: Sequence[str] = (),
+    sources: Sequence[str] = (),
+    side: int = 224,
+    per_domain: int | None = None,
+    root: str | Path | None = None,
+    cache: str | Path | None = None,
+    tell: Tell | None = None,
+) -> Task:
+    """Leave-one-domain-out with ``targets=["sketch"]``, single-source with ``sources=["photo"]``.
+
+    By the published lists: ``train`` to train on and ``crossval`` to validate on, both of the
+    sources; ``test``, which is the union of the two, of the targets alone. The arguments are those
+    of :func:`meada.datasets.domains.domains`.
+    """
+    folder = data_root(root) / "pacs"
+    for file in PACS.files:
+        if not (where := data_root(root) / file.path).is_dir():
+            raise MeadaError(f"{where} is missing; {advice(PACS, file)}")
+    task = domains(
+        folder=str(folder), targets=targets, sources=sources, side=side, per_domain=per_domain, cache=cache, tell=tell
+    )
+    counted = {
+        name: f"{what}; {_there(folder, name):,} of the {PICTURES[name]:,} published are there"
+        for name, what in task.provenance.items()
+    }
+    return replace(task, provenance=counted)
+
+
+def pacs_sizes(
+    *,
+    targets: Sequence[str] = (),
+    sources: Sequence[str] = (),
+    side: int = 224,
+    per_domain: int | None = None,
+    **_: object,
+) -> Sizes:
+    """As published, a tenth of the sources held out."""
+    trained, tested = protocol([*PICTURES], sources, targets)
+    train = sum(min(per_domain or PICTURES[name], round(0.9 * PICTURES[name])) for name in trained)
+    return Sizes(7, train, {name: PICTURES[name] for name in tested}, len(trained), side)
+
+
+def count_pacs(root: Path) -> int:
+    """Pictures that are there, of the 9,991 published ones."""
+    return sum(_there(root / "pacs", name) for name in PICTURES)
+
+
+def _there(folder: Path, name: str) -> int:
+    return sum(path.is_file() for path in (folder / "images" / name).glob("*/*"))

@@ -1,4 +1,4 @@
-"""Labelled images from what people have: arrays, a Dataset, a DataLoader, a Hugging Face dataset or a folder."""
+"""Read labelled images from arrays, a Dataset, a DataLoader, a Hugging Face dataset or a folder."""
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -118,19 +118,14 @@ def on_disk(examples: Examples, n: int, folder: Path) -> tuple[DiskImages, Label
 
 def checked(batch: Any) -> tuple[Tensor, Labels]:
     """The images and labels of a batch, whatever else it holds."""
-    if isinstance(batch, Mapping):
-        x, y = (_entry(batch, keys) for keys in (IMAGE_KEYS, LABEL_KEYS))
-    elif isinstance(batch, tuple | list) and len(batch) >= 2:
-        x, y = batch[:2]
-    else:
-        raise MeadaError(f"data must give images with labels, got {type(batch).__name__} without labels")
+    x, y = _pair(batch, "data must give images with labels")
     images = as_images(x)
     return images, as_labels(y, len(images))
 
 
 def collated(items: Sequence[Any]) -> tuple[Tensor, Tensor]:
     """Items of a data set (pairs, or dicts) as one batch; PIL images become uint8."""
-    pairs = [_item(item) for item in items]
+    pairs = [_pair(item, "items of the data set must be (image, label) or a dict with both") for item in items]
     images = [_image(x) for x, _ in pairs]
     shapes = sorted({tuple(x.shape) for x in images})
     if len(shapes) > 1:
@@ -140,19 +135,24 @@ def collated(items: Sequence[Any]) -> tuple[Tensor, Tensor]:
     return torch.stack(images), torch.stack([torch.as_tensor(_label(y)) for _, y in pairs])
 
 
-def _item(item: Any) -> tuple[Any, Any]:
+def _pair(item: Any, what: str) -> tuple[Any, Any]:
     if isinstance(item, Mapping):
         return _entry(item, IMAGE_KEYS), _entry(item, LABEL_KEYS)
     if isinstance(item, tuple | list) and len(item) >= 2:
         return item[0], item[1]
-    raise MeadaError(f"items of the data set must be (image, label) or a dict with both, got {type(item).__name__}")
+    raise MeadaError(f"{what}, got {type(item).__name__}")
 
 
 def _entry(item: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    return item[first_key(item, keys)]
+
+
+def first_key(item: Mapping[str, Any], keys: Sequence[str]) -> str:
+    """The first of ``keys`` that ``item`` has."""
     found = next((key for key in keys if key in item), None)
     if found is None:
         raise MeadaError(f"items must have one of the keys {', '.join(keys)}, got {', '.join(map(str, item))}")
-    return item[found]
+    return found
 
 
 def _image(x: Any) -> Tensor:
@@ -176,23 +176,29 @@ def _label(y: Any) -> Any:
 
 def readable(data: Any, *, streams: bool = True) -> Any:
     """A data set with a length and items, or (where ``streams`` are taken) one that is iterated."""
-    if streams and isinstance(data, DataLoader):
-        return data
-    iterable = isinstance(data, IterableDataset) or type(data).__name__.startswith("Iterable")
-    if iterable and streams:
-        return data
-    if iterable:
+    if not (streams and (isinstance(data, DataLoader) or _is_stream(data))):
+        check_map_style(data, KINDS, "fit visits samples in an order of its own; read it into a Dataset first")
+    return data
+
+
+def check_map_style(data: Any, kinds: str, hint: str) -> None:
+    """Refuse what is not one data set with a length and items by number; ``hint`` is for streams."""
+    kind = type(data).__name__
+    if _is_stream(data):
         raise MeadaError(
-            f"data must be a map-style Dataset with a length, got {type(data).__name__}, an IterableDataset: "
-            "fit visits samples in an order of its own; read it into a Dataset first"
+            f"data must be a data set with a length and items by number, got {kind}, which is read as a stream "
+            f"(IterableDataset): {hint}"
         )
     if isinstance(data, Mapping):
         raise MeadaError(f"data must be one data set, got several by name ({', '.join(map(str, data))}): choose one")
     if isinstance(data, Tensor | np.ndarray) or not (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
-        raise MeadaError(f"data must be {KINDS}, got {type(data).__name__}")
+        raise MeadaError(f"data must be {kinds}, got {kind}")
     if len(data) == 0:
         raise MeadaError("data must hold at least one labelled image, got none")
-    return data
+
+
+def _is_stream(data: Any) -> bool:
+    return isinstance(data, IterableDataset) or type(data).__name__.startswith("Iterable")
 
 
 def _collate_of(loader: DataLoader[Any]) -> Callable[[Any], Any]:

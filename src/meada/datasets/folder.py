@@ -1,4 +1,4 @@
-"""A folder of one's own pictures: train on most of it, hold a part out, test on other folders."""
+"""The data set ``folder``: train on most pictures of a folder, hold a part out, test on other folders."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence

@@ -4,10 +4,7 @@ Samples are read one at a time and written as PNG files with a CSV list, so memo
 and everything that folders have (copies, groups, the split, resuming) works for them too.
 """
 
-import atexit
 import csv
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
@@ -17,12 +14,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
-from torch.utils.data import IterableDataset
 
-from meada.datasets.folder import folder as folder_task
+from meada.datasets.examples import check_map_style, first_key
 from meada.datasets.pictures.decode import eight_bits, flat
 from meada.datasets.pictures.image_cache import Tell
-from meada.datasets.task import Task
 from meada.errors import MeadaError
 from meada.files import write_text
 from meada.images.inputs import in_unit_range
@@ -39,46 +34,6 @@ class Columns(NamedTuple):
     image: Any
     label: Any
     names: tuple[str, ...] = ()  # of the classes, where the data set knows them
-
-
-def as_task(
-    data: Any,
-    *,
-    tests: Sequence[Any] | Mapping[str, Any] = (),
-    side: int = 224,
-    seed: int = 0,
-    group: str = "",
-    held_out: float = 0.2,
-    train: int | None = None,
-    test: int | None = None,
-    multilabel: bool = False,
-    folder: str | Path | None = None,
-    cache: str | Path | None = None,
-    tell: Tell | None = None,
-) -> Task:
-    """A task from a folder, a CSV file, a map-style ``Dataset`` of (image, label) or a Hugging Face dataset.
-
-    Args:
-        data: to train on; a part of it is held out.
-        tests: never trained on; of the same kinds, in a list or by name.
-        group: as for :func:`meada.datasets.folder.folder`; for a data set of dictionaries, one of their keys.
-        folder: where pictures of data sets are written; the same call reads them from there. By default a
-            temporary folder, removed when the process ends.
-
-    The other arguments are those of :func:`meada.datasets.folder.folder`.
-    """
-    named = dict(tests) if isinstance(tests, Mapping) else {f"test{k}": one for k, one in enumerate(tests, 1)}
-    given = [data, *named.values()]
-    home = Path(folder) if folder else _temporary() if any(not _is_path(one) for one in given) else Path()
-    keep = cache if cache or folder or all(map(_is_path, given)) else home / "arrays"
-    paths = [
-        pictures_of(one, home, name=name, group=group, tell=tell)
-        for name, one in {"data": data, **named}.items()
-    ]  # fmt: skip
-    return folder_task(
-        path=str(paths[0]), tests=[str(path) for path in paths[1:]], side=side, seed=seed, group=group,
-        held_out=held_out, train=train, test=test, multilabel=multilabel, cache=keep, tell=tell,
-    )  # fmt: skip
 
 
 def pictures_of(data: Any, folder: Path, *, name: str = "data", group: str = "", tell: Tell | None = None) -> Path:
@@ -111,34 +66,18 @@ def _is_path(data: Any) -> bool:
     return isinstance(data, str | Path)
 
 
-def _temporary() -> Path:
-    home = Path(tempfile.mkdtemp(prefix="meada-data-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
-    return home
-
-
 def _columns(data: Any) -> Columns:
-    kind = type(data).__name__
-    if isinstance(data, IterableDataset) or kind.startswith("Iterable"):
-        raise MeadaError(
-            f"data must be a data set with a length and items by number, got {kind}, which is read as a stream: "
-            "write its pictures to a folder CLASS/*.png"
-        )
-    if isinstance(data, Mapping):
-        raise MeadaError(f"data must be one data set, got several by name ({', '.join(map(str, data))}): choose one")
-    if isinstance(data, tuple | list | torch.Tensor | np.ndarray) or not (
-        hasattr(data, "__getitem__") and hasattr(data, "__len__")
-    ):
-        raise MeadaError(f"data must be a folder, a CSV file, a Dataset or a Hugging Face dataset, got {kind}")
-    if len(data) == 0:
-        raise MeadaError("data must hold at least one labelled picture, got none")
+    kinds = "a folder, a CSV file, a Dataset or a Hugging Face dataset"
+    if isinstance(data, tuple | list):
+        raise MeadaError(f"data must be {kinds}, got {type(data).__name__}")
+    check_map_style(data, kinds, "write its pictures to a folder CLASS/*.png")
     features = getattr(data, "features", None)
     if isinstance(features, Mapping):
         return _of_features(features)
     names = tuple(map(str, getattr(data, "classes", None) or ()))
     first = data[0]
     if isinstance(first, Mapping):
-        return Columns(_key(first, IMAGE_KEYS), _key(first, LABEL_KEYS), names)
+        return Columns(first_key(first, IMAGE_KEYS), first_key(first, LABEL_KEYS), names)
     if isinstance(first, tuple | list) and len(first) >= 2:
         return Columns(0, 1, names)
     raise MeadaError(f"items of the data set must be (image, label) or a dictionary of both, got {_described(first)}")
@@ -148,16 +87,9 @@ def _of_features(features: Mapping[str, Any]) -> Columns:
     """A Hugging Face dataset says of each column what it holds."""
     images = [key for key, what in features.items() if type(what).__name__ == "Image"]
     labels = [key for key, what in features.items() if type(what).__name__ == "ClassLabel"]
-    image = images[0] if images else _key(features, IMAGE_KEYS)
-    label = labels[0] if len(labels) == 1 else _key(features, LABEL_KEYS)
+    image = images[0] if images else first_key(features, IMAGE_KEYS)
+    label = labels[0] if len(labels) == 1 else first_key(features, LABEL_KEYS)
     return Columns(image, label, tuple(getattr(features[label], "names", None) or ()))
-
-
-def _key(item: Mapping[str, Any], known: Sequence[str]) -> str:
-    for key in known:
-        if key in item:
-            return key
-    raise MeadaError(f"items must have one of the keys {', '.join(known)}, got {', '.join(map(str, item))}")
 
 
 def _entry(item: Any, key: Any, k: int) -> Any:

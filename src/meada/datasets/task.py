@@ -1,17 +1,13 @@
-"""A task: the labelled images that a run trains on, validates on and is tested on."""
+"""What a data set returns: labelled images to train on, to validate on and to test on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from meada.errors import MeadaError
-from meada.types import Images8, Labels
-
-LabelMatrix = Float[Tensor, "B K"]
+from meada.types import Images8, LabelMatrix, Labels
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""An adversarial set as files: harder copies of pictures, for any other trainer."""
+"""Write harder copies of pictures as files, for any other trainer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ def write_adversarial(model: Model, samples: Samples, out: Path, *, source: str,
 
 
 def _write(pool: Pool, classes: tuple[str, ...], out: Path) -> torch.Tensor:
-    """The latest block as files; how far each picture moved, in levels."""
+    """Write the latest block as files; gives the largest change of each picture, in levels of 255."""
     born, start = pool.blocks[-1], len(pool) - len(pool.blocks[-1].labels)
     changes = []
     for row in range(len(born.labels)):
@@ -78,7 +78,7 @@ def folder_name(label: str) -> str:
 
 
 def samples_of(model: Model, pictures: Path | None, limit: int | None) -> Samples:
-    """What the run learnt from, or a folder of pictures with the model's classes."""
+    """The images that the run trained on, or a folder of pictures with the model's classes."""
     if pictures is None:
         task: Task = make("data", model.recipe.data)
         samples = task.train

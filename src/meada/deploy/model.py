@@ -1,4 +1,4 @@
-"""A model file that says what it is: weights, classes, and the recipe that builds its network."""
+"""Model files: weights together with the classes and the recipe that builds the network."""
 
 import math
 import tomllib
@@ -10,18 +10,18 @@ from torch import nn
 
 from meada import __version__
 from meada.errors import MeadaError
-from meada.runs.checkpoint import load_weights_into, save_weights
+from meada.runs.checkpoint import load_weights_into, metadata, save_weights
 from meada.runs.network import build_network
 from meada.runs.parts import refuse_disagreement, refuse_untrusted
 from meada.runs.recipe import Recipe, resolve, to_toml
 from meada.runs.run_folder import RunFolder
-from meada.runs.weights import metadata
 from meada.types import Images, Logits
 
 if TYPE_CHECKING:
     from meada.deploy.predictions import Guess
 
 FORMAT = "meada-model/1"
+SEVERAL = "several_labels"  # key of the metadata: a picture may have several of the classes
 PLAN = "plan.json"  # what marks a folder of `meada robustify`
 SIDE = 32  # of the data sets that leave no choice: digits, CIFAR, the embedded ones
 LARGEST = 4096  # pixels of a side; more in a file's metadata is damage or an attack on memory
@@ -61,27 +61,36 @@ class Model(nn.Module):
         return guesses(self, prepared(pictures, self.side))
 
     @property
+    def multilabel(self) -> bool:
+        """Whether classes are independent labels, of which a picture may have several or none."""
+        return self.about.get(SEVERAL) == "yes"
+
+    @property
     def abstain_entropy(self) -> float | None:
-        """The entropy (nats) above which a label is not to be relied on, as chosen on held-out pictures, if at all."""
+        """Entropy (nats) above which a label should not be relied on; None if ``robustify`` found no threshold."""
         return _number(self.path, self.about, "abstain_entropy")
 
 
 def load(path: str | Path, *, trust: Iterable[str] = ()) -> Model:
     """The model of a run's folder, of a folder of ``meada robustify``, or of a ``model.safetensors``.
 
-    No code that the file names is run unless ``trust`` has its name.
+    ``hf://USER/NAME`` or ``hf://USER/NAME@REVISION`` is a model on the Hugging Face Hub (extra ``hub``). Only its
+    ``model.safetensors`` is downloaded, and it is checked like a local one. No code that a file names is run unless
+    ``trust`` has its name.
 
     >>> load("nowhere")
     Traceback (most recent call last):
     meada.errors.MeadaError: nowhere is not there: a run's folder or a model.safetensors is needed
     """
+    if not isinstance(path, str | Path):
+        raise MeadaError(f"path must be a run's folder or a model.safetensors, got {type(path).__name__}")
     return open_model(Path(path), [trust] if isinstance(trust, str) else trust)
 
 
 def save_model(
     path: Path, net: nn.Module, recipe: Recipe, classes: tuple[str, ...], about: Mapping[str, str] | None = None
 ) -> None:
-    """Weights with everything that is needed to use them in the metadata, and ``about`` besides."""
+    """Write weights; the metadata hold what is needed to use them, and ``about``."""
     save_weights(path, net, {
         **(about or {}),
         "format": FORMAT,
@@ -120,6 +129,10 @@ def method_folder(path: Path) -> RunFolder | None:
 
 
 def _place(path: Path) -> tuple[Path, RunFolder | None]:
+    if path.parts[:1] == ("hf:",):  # Path turns hf:// into hf:/
+        from meada.deploy.hub import download  # it imports this module
+
+        return download("/".join(path.parts[1:])), None
     if path.is_file():
         return path, None
     if not path.is_dir():

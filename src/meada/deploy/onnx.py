@@ -1,10 +1,9 @@
-"""A model as one ONNX file, checked against the network that it was made of."""
+"""Export a model to one ONNX file and check that it gives the same logits."""
 
 import logging
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from meada.deploy.model import Model
 from meada.errors import MeadaError
 from meada.evaluation import predict
 from meada.files import write_bytes
+from meada.machine.extras import need
 from meada.pool import as_float
 from meada.streams import stream
 from meada.types import Images, Logits
@@ -33,8 +33,8 @@ class Checked:
     real: int  # of them
 
 
-class Whole(nn.Module):
-    """The network under one name for its input, with its own hooks inside."""
+class ImagesToLogits(nn.Module):
+    """The network with one named input; its hooks are exported too."""
 
     def __init__(self, net: nn.Module) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Whole(nn.Module):
 
 
 def export_onnx(model: Model, path: Path) -> Checked:
-    """Write the file, unless ONNX Runtime does not agree with it."""
+    """Write the file if ONNX Runtime gives the same logits as the network."""
     content = converted(model)
     checked = check(content, model, samples(model))
     write_bytes(path, content)
@@ -54,9 +54,9 @@ def export_onnx(model: Model, path: Path) -> Checked:
 
 def converted(model: Model) -> bytes:
     """Input ``images`` (batch, 3, side, side) in [0, 1], output ``logits``; metadata inside."""
-    onnx = _needed("onnx")
-    _needed("onnxscript")
-    net = Whole(model.net.float().eval())
+    onnx = need("onnx", extra="export")
+    need("onnxscript", extra="export")
+    net = ImagesToLogits(model.net.float().eval())
     example = torch.rand(2, 3, model.side, model.side, generator=stream("export"), dtype=torch.float32)
     try:
         with _quiet():
@@ -88,7 +88,7 @@ def metadata(model: Model) -> dict[str, str]:
 
 
 def samples(model: Model) -> tuple[list[Tensor], int]:
-    """Random images, and real ones from the run's gallery where there is one: how many."""
+    """Random images, and real ones where the run has kept some; and the number of real ones."""
     generator = stream("export check")
     shape = (3, model.side, model.side)
     made = [torch.rand(n, *shape, generator=generator, dtype=torch.float32) for n in BATCHES]
@@ -100,26 +100,26 @@ def samples(model: Model) -> tuple[list[Tensor], int]:
 
 
 def check(content: bytes, model: Model, given: tuple[Sequence[Tensor], int]) -> Checked:
-    runtime = _needed("onnxruntime")
+    runtime = need("onnxruntime", extra="export")
     session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
     images, real = given
     worst = 0.0
     for x in images:
         expected = predict(model.net, x).float()
         (got,) = (torch.from_numpy(y) for y in session.run(["logits"], {"images": x.numpy()}))
-        apart = float((got - expected).abs().max())
+        difference = float((got - expected).abs().max())
         limit = TOLERANCE * max(1.0, float(expected.abs().max()))
-        if got.shape != expected.shape or not apart <= limit:
+        if got.shape != expected.shape or not difference <= limit:
             raise MeadaError(
-                f"ONNX Runtime's logits differ by {apart:.2g} from the network's (at most "
-                f"{limit:.2g} is rounding): no file was written"
+                f"ONNX Runtime's logits must agree with the network's to {limit:.2g}, got a difference of "
+                f"{difference:.2g}: no file was written"
             )
-        worst = max(worst, apart)
+        worst = max(worst, difference)
     return Checked(worst, sum(len(x) for x in images), real)
 
 
 class _quiet(warnings.catch_warnings):
-    """The exporter talks of its own workings."""
+    """Hide the exporter's messages about its internals."""
 
     def __enter__(self) -> Any:
         entered = super().__enter__()
@@ -130,10 +130,3 @@ class _quiet(warnings.catch_warnings):
     def __exit__(self, *error: Any) -> None:
         logging.disable(logging.NOTSET)
         super().__exit__(*error)
-
-
-def _needed(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise MeadaError(f"{name} is not installed: pip install 'meada[export]' brings what an export needs") from None

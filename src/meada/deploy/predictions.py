@@ -1,4 +1,4 @@
-"""What a model says of pictures, how sure it is, and how uncertain: the entropy h."""
+"""Predict pictures: label, probability, and entropy as a measure of uncertainty."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,12 +13,13 @@ from torch import Tensor
 
 from meada.datasets.pictures.decode import ENDINGS, decode, eight_bits, flat, large_ones_too
 from meada.deploy.model import Model
-from meada.entropy import softmax_entropy
+from meada.entropy import bernoulli_entropy, softmax_entropy
 from meada.errors import MeadaError
 from meada.evaluation import predict
 from meada.evaluation.score import refuse_non_finite
 from meada.pool import as_float
 
+NONE = "(none)"  # where a picture has none of several labels
 BLOCK = 256  # pictures in memory at once
 
 
@@ -30,7 +31,7 @@ class Guess(NamedTuple):
 
 @dataclass(frozen=True)
 class Prediction:
-    """What is said of a file, or why nothing can be said."""
+    """The prediction of a file, or the reason why there is none."""
 
     file: str
     best: tuple[tuple[str, float], ...] = ()  # labels and probabilities, the likeliest first
@@ -46,44 +47,53 @@ class Prediction:
         return self.best[0][1]
 
     def line(self, abstain: float | None = None) -> dict[str, Any]:
-        """For JSON: what there is; ``abstain`` is the entropy above which the label is not to be relied on."""
+        """The entry in JSON; above the entropy ``abstain`` the label should not be relied on."""
         if self.error:
             return {"file": self.file, "error": self.error}
-        told = {"file": self.file, "label": self.label, "probability": self.probability, "entropy": self.entropy}
+        entry = {"file": self.file, "label": self.label, "probability": self.probability, "entropy": self.entropy}
         more = {"top": [{"label": label, "probability": p} for label, p in self.best]} if len(self.best) > 1 else {}
-        return {**told, **more, **({} if abstain is None else {"abstain": self.entropy > abstain})}
+        return {**entry, **more, **({} if abstain is None else {"abstain": self.entropy > abstain})}
 
 
 def predict_files(model: Model, files: Sequence[Path], top: int = 1) -> list[Prediction]:
     """In the order of ``files``; one that cannot be read has an error in its place."""
-    return [one for start in range(0, len(files), BLOCK) for one in _some(model, files[start : start + BLOCK], top)]
+    blocks = (files[start : start + BLOCK] for start in range(0, len(files), BLOCK))
+    return [one for block in blocks for one in _predict_block(model, block, top)]
 
 
 def guesses(model: Model, pictures: Iterator[Tensor]) -> list[Guess]:
-    """Of images of the model's side, in blocks."""
+    """Predict images of the model's size, a block at a time."""
     found: list[Guess] = []
     while block := [image for image, _ in zip(pictures, range(BLOCK), strict=False)]:
         p, h = probabilities(model, torch.stack(block))
-        best, label = p.max(-1)
-        found += [
-            Guess(model.classes[i], q, e) for i, q, e in zip(label.tolist(), best.tolist(), h.tolist(), strict=True)
-        ]
+        found += [Guess(*likeliest(model, q), float(e)) for q, e in zip(p, h, strict=True)]
     return found
 
 
 def probabilities(model: Model, images: Tensor) -> tuple[Tensor, Tensor]:
-    """Of every class, and the entropy, in double precision; logits that are not finite are an error."""
+    """Probability of every class, and entropy, in double precision; logits that are not finite are an error."""
     logits = predict(model.net, images).double()
     if logits.ndim != 2 or logits.shape[1] != len(model.classes):
         raise MeadaError(
             f"{model.path}: logits must be (N, {len(model.classes)}) for its classes, got {tuple(logits.shape)}"
         )
     refuse_non_finite(logits, "the pictures")
+    if model.multilabel:
+        return logits.sigmoid(), bernoulli_entropy(logits)
     return logits.softmax(-1), softmax_entropy(logits)
 
 
+def likeliest(model: Model, p: Tensor) -> tuple[str, float]:
+    """The likeliest class and its probability; of independent labels, the likeliest set of them and its probability."""
+    if not model.multilabel:
+        best, label = p.max(-1)
+        return model.classes[int(label)], float(best)
+    names = [name for name, q in zip(model.classes, p.tolist(), strict=True) if q > 0.5]
+    return "+".join(names) or NONE, float(torch.maximum(p, 1 - p).prod())
+
+
 def prepared(pictures: Any, side: int) -> Iterator[Tensor]:
-    """Pictures of any kind as images (3, side, side) in [0, 1], each as the network saw its own in training."""
+    """Pictures of any kind as images (3, side, side) in [0, 1], resized as in training."""
     if isinstance(pictures, str | Path):
         for path in pictures_in([Path(pictures)]):
             yield _tensor(_decoded(path, side))
@@ -91,12 +101,12 @@ def prepared(pictures: Any, side: int) -> Iterator[Tensor]:
         small = flat(eight_bits(pictures)).resize((side, side), Image.Resampling.BILINEAR)
         yield _tensor(np.ascontiguousarray(np.asarray(small).transpose(2, 0, 1)))
     elif isinstance(pictures, Tensor):
-        yield from _fitted(pictures, side)
+        yield from _resized(pictures, side)
     elif isinstance(pictures, np.ndarray):
         if pictures.ndim not in (3, 4) or pictures.shape[-1] != 3:
             raise MeadaError(f"an array must be (H, W, 3) or (N, H, W, 3), got {pictures.shape}")
         channels_first = np.ascontiguousarray(np.moveaxis(pictures, -1, -3))
-        yield from _fitted(_tensor(channels_first, scale=False), side)
+        yield from _resized(_tensor(channels_first, scale=False), side)
     elif isinstance(pictures, Sequence):
         for one in pictures:
             yield from prepared(one, side)
@@ -134,7 +144,7 @@ def _decoded(path: Path, side: int) -> np.ndarray:
         raise MeadaError(f"{path} {error}") from None
 
 
-def _fitted(images: Tensor, side: int) -> Iterator[Tensor]:
+def _resized(images: Tensor, side: int) -> Iterator[Tensor]:
     """Images of another size are resized as Pillow does, with antialiasing."""
     if images.ndim not in (3, 4) or images.shape[-3] != 3 or 0 in images.shape:
         raise MeadaError(f"a tensor must be (3, H, W) or (N, 3, H, W), got {tuple(images.shape)}")
@@ -154,19 +164,21 @@ def _tensor(pixels: np.ndarray, *, scale: bool = True) -> Tensor:
     return as_float(images[None])[0] if scale else images
 
 
-def _some(model: Model, files: Sequence[Path], top: int) -> list[Prediction]:
+def _predict_block(model: Model, files: Sequence[Path], top: int) -> list[Prediction]:
     pixels: dict[int, np.ndarray] = {}
-    said: dict[int, Prediction] = {}
+    found: dict[int, Prediction] = {}
     for place, file in enumerate(files):
         try:
             pixels[place] = _decoded(file, model.side)
         except MeadaError as error:
-            said[place] = Prediction(str(file), error=str(error).removeprefix(f"{file} "))
+            found[place] = Prediction(str(file), error=str(error).removeprefix(f"{file} "))
     if pixels:
         p, h = probabilities(model, torch.from_numpy(np.stack(list(pixels.values()))))
         best, labels = p.topk(min(top, len(model.classes)), dim=-1)
         for row, place in enumerate(pixels):
             names = [model.classes[i] for i in labels[row].tolist()]
             ranked = tuple(zip(names, best[row].tolist(), strict=True))
-            said[place] = Prediction(str(files[place]), ranked, float(h[row]))
-    return [said[place] for place in range(len(files))]
+            if model.multilabel:  # the set first, then single labels
+                ranked = (likeliest(model, p[row]), *ranked[: top - 1])
+            found[place] = Prediction(str(files[place]), ranked, float(h[row]))
+    return [found[place] for place in range(len(files))]

@@ -1,6 +1,6 @@
 """A small attack: projected gradient steps that raise the loss within a ball (Madry et al., 2018).
 
-No method here is a defence against it. It is measured beside clean accuracy because people ask.
+No method here is a defence against it. It is measured next to clean accuracy because people ask.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What a network said of every image: enough to compare two networks image by image, later on."""
+"""Predictions per image, kept on disk so that two networks can be compared image by image."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,9 +24,9 @@ class Predictions:
 
     def keep(self, name: str, logits: Logits, labels: Labels) -> None:
         """
-        >>> told = Predictions()
-        >>> told.keep("svhn", torch.tensor([[0.0, 9.0]]), torch.tensor([1]))
-        >>> told.domains["svhn"]["guess"], float(told.domains["svhn"]["confidence"]) > 0.99
+        >>> kept = Predictions()
+        >>> kept.keep("svhn", torch.tensor([[0.0, 9.0]]), torch.tensor([1]))
+        >>> kept.domains["svhn"]["guess"], float(kept.domains["svhn"]["confidence"]) > 0.99
         (tensor([1], dtype=torch.int16), True)
         """
         confidence, guess = logits.double().softmax(-1).max(-1)
@@ -37,11 +37,11 @@ class Predictions:
         }
 
 
-def save_predictions(path: Path, told: Mapping[str, Predictions], classes: Sequence[str]) -> None:
+def save_predictions(path: Path, by_rule: Mapping[str, Predictions], classes: Sequence[str]) -> None:
     """One file for all rules and domains; eight bytes an image."""
     tensors = {
         f"{rule}/{domain}/{part}": value.clone()  # two rules may have chosen the same checkpoint
-        for rule, one in told.items()
+        for rule, one in by_rule.items()
         for domain, parts in one.domains.items()
         for part, value in parts.items()
     }
@@ -50,7 +50,7 @@ def save_predictions(path: Path, told: Mapping[str, Predictions], classes: Seque
 
 def load_predictions(path: Path) -> tuple[dict[str, Predictions], tuple[str, ...]]:
     """By rule; and the names of the classes."""
-    told: dict[str, Predictions] = {}
+    by_rule: dict[str, Predictions] = {}
     try:
         read_bytes(path)  # for its checksum
         with safe_open(path, "pt") as file:
@@ -58,14 +58,14 @@ def load_predictions(path: Path) -> tuple[dict[str, Predictions], tuple[str, ...
             for key in sorted(file.keys()):
                 rule, _, rest = key.partition("/")
                 domain, _, part = rest.rpartition("/")
-                domains = told.setdefault(rule, Predictions()).domains
+                domains = by_rule.setdefault(rule, Predictions()).domains
                 domains.setdefault(domain, {})[part] = file.get_tensor(key)
     except MeadaError:
         raise
     except Exception as error:  # safetensors raises its own kinds, which it does not export
         raise MeadaError(f"{path} is damaged or holds no predictions: {error}") from None
-    for rule, one in told.items():
+    for rule, one in by_rule.items():
         for domain, parts in one.domains.items():
             if set(parts) != set(PARTS) or len({len(v) for v in parts.values()}) != 1:
-                raise MeadaError(f"{path}: '{rule}/{domain}' needs {', '.join(PARTS)} of one length")
-    return told, tuple(classes.split("\n")) if classes else ()
+                raise MeadaError(f"{path}: '{rule}/{domain}' must have {', '.join(PARTS)} of one length")
+    return by_rule, tuple(classes.split("\n")) if classes else ()

@@ -1,29 +1,34 @@
-"""What a maximisation round did: the terms of the objective before and after it, and the theory's
+"""What a maximisation round did: terms of the objective, the frequencies of the change, and whether it went too far.
 
-measures of the predictions, with a warning where it did nothing.
+A warning says where a round did nothing. Whether its samples can still be read is judged by a network that took no part
+in making them: that they fool the one they were made against is their purpose.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.fft import fft2, fftfreq, fftshift
 from torch.nn.functional import cross_entropy
 
 from meada.entropy import entropy_of_mean, expected_entropy
+from meada.errors import MeadaError
+from meada.evaluation.score import predict, refuse_non_finite
 from meada.networks.embedding import unwrap
 from meada.networks.posterior import PosteriorOutputs, posterior_passes
 from meada.pool import Pool
-from meada.theory import entropy_deviation_bound, plug_in_entropy, sharper_deviation_bound
+from meada.theory.concentration import entropy_deviation_bound, sharper_deviation_bound
+from meada.theory.information import plug_in_entropy
 from meada.transport import semantic_cost
 from meada.types import Images, Labels, PerSample
 
-SAMPLE = 2_048  # so many, evenly spread over the block, tell of all
+SAMPLE = 2_048  # images of the block that are measured, evenly spread
 DRAWS = 8  # of a random network; a plain one is its own only draw
 DELTA = 0.05  # the bounds hold with probability 1 - delta
 LEVELS = 255  # 8 bits
-NOTHING = 0.5  # levels: below it, rounding to 8 bits gives the parent back
+INVISIBLE = 0.5  # levels: below it, rounding to 8 bits gives the parent back
 
 
 def diagnose(
@@ -35,9 +40,9 @@ def diagnose(
     beta: float | None = None,
     stochastic: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Of the latest block and its parents; for a random network, means over posterior draws."""
+    """Compare the latest block with its parents; for a random network, by means over posterior draws."""
     net, born = unwrap(net), pool.blocks[-1]
-    start, index = len(pool) - len(born.labels), looked_at(pool)
+    start, index = len(pool) - len(born.labels), spread_index(pool)
     device = next(net.parameters()).device
     rows, laws = [], []
     with (
@@ -70,7 +75,7 @@ def diagnose(
     }
 
 
-def looked_at(pool: Pool) -> Labels:
+def spread_index(pool: Pool) -> Labels:
     """Places in the latest block, evenly spread over it."""
     n = len(pool.blocks[-1].labels)
     return torch.linspace(0, n - 1, min(n, SAMPLE), dtype=torch.float64).long()
@@ -117,7 +122,7 @@ def _bounds(pool: Pool, index: Labels, classes: int) -> dict[str, Any]:
 
 
 def _warnings(number: int, median: float) -> list[str]:
-    if median >= NOTHING:
+    if median >= INVISIBLE:
         return []
     return [
         f"round {number} did nothing: half of its samples moved by {median:.2g} of 255 levels or "
@@ -127,3 +132,115 @@ def _warnings(number: int, median: float) -> list[str]:
 
 def _linf(x: Images, x0: Images) -> PerSample:
     return (x - x0).abs().flatten(1).amax(1)
+
+
+Power = Float[Tensor, "H W"]  # mean energy at each frequency, zero frequency in the middle
+EDGES = tuple(k / 16 for k in range(8))  # cycles a pixel; the last band takes the corners too
+
+
+def power(images: Images) -> Power:
+    """Mean over samples and channels; summed over frequencies, the mean squared norm of a channel.
+
+    >>> flat = torch.ones(1, 1, 4, 4)
+    >>> power(flat)[2, 2], power(flat).sum()
+    (tensor(16.), tensor(16.))
+    """
+    energy = fft2(images.float(), norm="ortho").abs().square()
+    return fftshift(energy.mean((0, 1)))
+
+
+def bands(energy: Power) -> list[float]:
+    """Which part of the energy lies in each band of radius |f|, from low to high.
+
+    >>> [round(part, 3) for part in bands(torch.ones(32, 32))]  # white noise
+    [0.009, 0.035, 0.062, 0.082, 0.109, 0.129, 0.168, 0.405]
+    """
+    h, w = energy.shape
+    radius = fftshift(torch.hypot(fftfreq(h)[:, None], fftfreq(w)[None]))
+    place = torch.bucketize(radius, torch.tensor(EDGES), right=True) - 1
+    sums = energy.new_zeros(len(EDGES)).index_add_(0, place.flatten(), energy.flatten())
+    total = sums.sum()
+    return (sums / total if total > 0 else sums).tolist()
+
+
+def spectra(pool: Pool, index: Labels, block: int = 256) -> tuple[Power, Power]:
+    """Spectra of the perturbations of the latest block at ``index``, and of the images they were added to."""
+    born, start = pool.blocks[-1], len(pool) - len(pool.blocks[-1].labels)
+    moved = there = torch.zeros(pool.blocks[0].images.shape[2:], dtype=torch.float32)
+    for i in index.split(block):
+        parents, part = pool.images(born.parents[i]), len(i) / len(index)
+        moved = moved + part * power(pool.images(start + i) - parents)
+        there = there + part * power(parents)
+    return moved, there
+
+
+def in_bands(moved: Power, there: Power) -> dict[str, Any]:
+    return {
+        "edges": list(EDGES),
+        "perturbation": bands(moved),
+        "images": bands(there),
+        "white": bands(torch.ones_like(moved)),  # what white noise would have
+    }
+
+
+CONFIDENCE = 0.99  # a reader that guesses stays below the limit this often
+
+
+def chance_limit(n: int, classes: int) -> int:
+    """The number of right answers of n that guessing among the classes still explains.
+
+    >>> chance_limit(256, 10)  # of 25.6 on average
+    37
+    """
+    from scipy.stats import binom
+
+    return int(binom.ppf(CONFIDENCE, n, 1 / classes))
+
+
+def judge(net: nn.Module, gallery: Mapping[str, Tensor], classes: int) -> list[dict[str, Any]]:
+    """What ``net`` makes of the samples that each round left in the run's gallery."""
+    numbers = sorted(
+        int(name.removeprefix("round-").removesuffix(".judged")) for name in gallery if name.endswith(".judged")
+    )
+    if not numbers:
+        raise MeadaError("the run's gallery holds no samples to judge: no round has ended")
+    return [
+        _verdict(
+            net, number, classes, *(gallery[f"round-{number}.{name}"] for name in
+            ("judged_source", "judged", "judged_label"))
+        )
+        for number in numbers
+    ]  # fmt: skip
+
+
+def _verdict(net: nn.Module, number: int, classes: int, source: Tensor, made: Tensor, labels: Labels) -> dict[str, Any]:
+    before = _right(net, source, labels, f"the sources of round {number}")
+    after = _right(net, made, labels, f"the samples of round {number}")
+    n, limit = len(labels), chance_limit(len(labels), classes)
+    return {
+        "round": number,
+        "n": n,
+        "source": 100 * before / n,
+        "adversarial": 100 * after / n,
+        "chance": 100 / classes,
+        "limit": 100 * limit / n,
+        "warnings": _too_far(number, n, before, after, limit),
+    }
+
+
+def _right(net: nn.Module, images: Tensor, labels: Labels, name: str) -> int:
+    logits = predict(net, images)
+    refuse_non_finite(logits, name)
+    return int((logits.argmax(-1) == labels).sum())
+
+
+def _too_far(number: int, n: int, before: int, after: int, limit: int) -> list[str]:
+    if before <= limit:
+        return [f"the judge reads even the source of round {number} at chance: it cannot judge"]
+    if after <= limit:
+        return [
+            f"round {number} went too far: the judge reads {after} of {n} of its samples rightly, "
+            f"no better than chance (up to {limit}), and {before} of their sources; lower "
+            "step_size, steps or beta, or raise gamma"
+        ]
+    return []

@@ -1,21 +1,21 @@
-"""How well a network does on each domain: accuracy, and whether its confidence can be believed."""
+"""Score a network on each domain: accuracy and calibration (ECE, NLL, Brier score)."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, one_hot
 
 from meada.datasets.examples import arrays, batches
 from meada.errors import MeadaError, NonFiniteError
-from meada.evaluation.calibration import brier, expected_calibration_error, negative_log_likelihood
-from meada.images.inputs import check_classes, check_network
+from meada.images.inputs import check_classes, check_count, check_network
 from meada.machine.distributed import World
 from meada.networks.bayesian import sharing_samples
-from meada.networks.embedding import logits_of, not_taken, unwrap
+from meada.networks.embedding import forward_pass, unwrap
 from meada.networks.freezing import frozen
 from meada.pool import as_float
-from meada.types import Images, Labels, Logits
+from meada.types import Labels, Logits
 
 Scores = dict[str, float | int]
 
@@ -28,17 +28,10 @@ def predict(net: nn.Module, images: Tensor, *, batch_size: int = 256, world: Wor
     if world and world.size > 1:
         return _shared_out(net, images, batch_size, world)
     net = unwrap(net)
-    device = next((p.device for p in net.parameters()), torch.device("cpu"))
+    weight = next((p for p in net.parameters() if p.is_floating_point()), torch.empty(0))
     with frozen(net), sharing_samples(net), torch.inference_mode():
-        pieces = [_logits(net, as_float(x).to(device)).cpu() for x in images.split(batch_size)]
+        pieces = [forward_pass(net, as_float(x).to(weight)).cpu() for x in images.split(batch_size)]
     return torch.cat(pieces)
-
-
-def _logits(net: nn.Module, x: Images) -> Logits:
-    try:
-        return logits_of(net(x), len(x))
-    except (RuntimeError, TypeError) as error:
-        raise MeadaError(not_taken(net, x, error)) from error
 
 
 def _logits_and_labels(
@@ -64,7 +57,7 @@ def _shared_out(net: nn.Module, images: Tensor, batch_size: int, world: World) -
     logits = torch.zeros(len(images), classes, dtype=torch.get_default_dtype())
     for places in world.mine(batches):
         logits[places] = predict(net, images[places], batch_size=batch_size).to(logits)
-    return world.total(logits)  # zeros everywhere else
+    return world.all_reduce_sum(logits)  # zeros everywhere else
 
 
 def refuse_non_finite(logits: Logits, domain: str, step: int | None = None) -> None:
@@ -99,7 +92,7 @@ def score(logits: Logits, labels: Labels) -> Scores:
 
 
 def by_severity(logits: Logits, labels: Labels, severities: int) -> dict[str, list[float | int]]:
-    """The same scores of each severity, where the images come in so many equal parts.
+    """The same scores of each severity, where the images come in ``severities`` equal parts.
 
     >>> logits = torch.tensor([[9.0, 0.0], [9.0, 0.0]])
     >>> by_severity(logits, torch.tensor([0, 1]), 2)["accuracy"]
@@ -121,8 +114,9 @@ def evaluate(
     step: int | None = None,
     side: int = 224,
 ) -> dict[str, Any]:
-    """``{name: data}`` to ``{name: {"accuracy", "n", "ece", "nll", "brier"}}``; data without a name: its scores.
+    """Score a network on each domain: accuracy (%), number of images, ECE, NLL (nats) and Brier score.
 
+    ``{name: data}`` gives ``{name: {"accuracy", "n", "ece", "nll", "brier"}}``; data without a name gives its scores.
     Data is ``(images, labels)``, a ``Dataset``, a ``DataLoader``, a Hugging Face dataset or the path of a folder
     ``CLASS/*.jpg`` (resized to ``side``; classes in the order of their names), read a batch at a time. Images are
     floats in [0, 1] or uint8.
@@ -134,9 +128,9 @@ def evaluate(
     check_network(net)
     if not isinstance(domains, Mapping):
         return evaluate(net, {"data": domains}, batch_size=batch_size, each=each, world=world, side=side)["data"]
-    if not domains or batch_size < 1:
-        wanted = "batch_size must be 1 or more" if domains else "domains must name at least one set of data"
-        raise MeadaError(f"{wanted}, got {batch_size if domains else 'none'}")
+    if not domains:
+        raise MeadaError("domains must name at least one set of data, got none")
+    check_count("batch_size", batch_size, least=1)
     results: dict[str, dict[str, Any]] = {}
     for name, data in domains.items():
         try:
@@ -150,3 +144,32 @@ def evaluate(
         if severities:
             results[name]["by_severity"] = by_severity(logits, labels, severities)
     return results
+
+
+def negative_log_likelihood(logits: Logits, labels: Labels) -> float:
+    return float(cross_entropy(logits.double(), labels))
+
+
+def brier(logits: Logits, labels: Labels) -> float:
+    """Mean squared distance of the prediction from the truth, summed over classes.
+
+    >>> brier(torch.zeros(1, 2), torch.tensor([0]))
+    0.5
+    """
+    p = logits.double().softmax(-1)
+    return float((p - one_hot(labels, p.shape[-1])).square().sum(-1).mean())
+
+
+def expected_calibration_error(logits: Logits, labels: Labels, bins: int = 15) -> float:
+    """Mean gap of confidence and accuracy over equally wide bins of confidence, in [0, 1].
+
+    >>> logits = torch.tensor([[0.0, 0.0], [0.0, 0.0]])  # half sure of class 0, right half the time
+    >>> expected_calibration_error(logits, torch.tensor([0, 1]))
+    0.0
+    """
+    confidence, guess = logits.double().softmax(-1).max(-1)
+    right = (guess == labels).double()
+    # Bins are (a, b]: a confidence of exactly 1 falls into the last one.
+    which = (confidence * bins).ceil().long().clamp(1, bins) - 1
+    gap = torch.zeros(bins, dtype=torch.float64).index_add_(0, which, confidence - right)
+    return float(gap.abs().sum() / len(labels))

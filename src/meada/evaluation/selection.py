@@ -1,4 +1,4 @@
-"""Which checkpoint to keep: four rules, and what each of them is allowed to know."""
+"""Which weights to keep: the rules, and what each of them is allowed to know."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -14,9 +14,10 @@ from meada.pool import as_float
 from meada.streams import stream
 from meada.types import Images, Labels
 
-RULES = ("last", "source_val", "crafted", "oracle")
-KNOWS = {  # how each rule chooses, as reports say it
+RULES = ("last", "averaged", "source_val", "crafted", "oracle")
+RULE_TEXTS = {  # how each rule chooses, as reports say it
     "last": "the last training step; no data was used to choose it",
+    "averaged": "the mean of the weights over the last part of training; no data was used to choose it",
     "source_val": "the best on held-out source images",
     "crafted": "the best on held-out source images under crafted shifts",
     "oracle": "the best on the targets themselves, as the published code does",
@@ -60,7 +61,7 @@ class Selection:
 
     def about(self, rule: str) -> dict[str, Any]:
         """What a record says of a rule: what it may know and, of ``crafted``, the shifts that it scores."""
-        return {"knows": KNOWS[rule], **(self.seen if rule == "crafted" else {})}
+        return {"knows": RULE_TEXTS[rule], **(self.seen if rule == "crafted" else {})}
 
     def state(self) -> dict[str, Any]:
         return {"steps": dict(self.steps), "scores": dict(self.best), "crafted": self.seen}

@@ -17,7 +17,7 @@ from meada.errors import MeadaError
 
 LEVEL = 0.95  # of intervals; a corrected p below 1 - LEVEL is more than chance
 DRAWS = 10_000  # resamples: Holm over up to 250 comparisons can still find one
-NOTHING = 1e-9  # points: gaps that vary by less than this do not vary (sums of floats)
+NO_SPREAD = 1e-9  # points: gaps that vary by less than this do not vary (sums of floats)
 
 Correct = Any  # 1 where a picture was classified rightly: (pictures,) or (rows, pictures), a NumPy array or a tensor
 Sets = Correct | Mapping[str, Correct]  # several sets of *different* pictures by name; each counts alike in the mean
@@ -99,7 +99,7 @@ class Verdict:
 
 
 def verdicts(differences: Sequence[Difference]) -> list[Verdict]:
-    """Of the comparisons with one rival (its domains), corrected by Holm; those without a p stay unknown."""
+    """Verdicts on the comparisons with one rival (its domains), corrected by Holm; without a p they stay unknown."""
     corrected = iter(holm([d.p for d in differences if d.p is not None]))
     return [Verdict(d, None if d.p is None else next(corrected)) for d in differences]
 
@@ -122,13 +122,13 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def t_interval(values: Sequence[float]) -> Interval | None:
-    """Of the mean over seeds, by Student's t; unknown with one seed, and with seeds that do not vary.
+    """95 % interval of the mean over seeds, by Student's t; None with one seed, and with seeds that do not vary.
 
     >>> round(t_interval([1.0, 2.0, 3.0]).low, 3)  # 2 - 4.303 / sqrt(3)
     -0.484
     """
     s = summarise(values)
-    if s.error is None or s.error < NOTHING:
+    if s.error is None or s.error < NO_SPREAD:
         return None
     half = _t_quantile(s.n - 1) * s.error
     return Interval(s.mean - half, s.mean + half, f"Student's t, {s.n} seeds")
@@ -161,7 +161,7 @@ def welch(a: Summary, b: Summary) -> Difference:
     if a.error is None or b.error is None:
         return Difference(value, seeds=n)
     error = math.hypot(a.error, b.error)
-    if error < NOTHING:
+    if error < NO_SPREAD:
         return Difference(value, seeds=n, about="methods")
     freedom = error**4 / (a.error**4 / (a.n - 1) + b.error**4 / (b.n - 1))
     half = _t_quantile(freedom) * error
@@ -199,7 +199,7 @@ def paired_bootstrap(a: Sets, b: Sets, *, draws: int = DRAWS, seed: int = 0) -> 
 
 
 def image_interval(correct: Sets, *, draws: int = DRAWS, seed: int = 0) -> Interval:
-    """Of one model's accuracy (%), resampling pictures."""
+    """95 % interval of one model's accuracy (%), by resampling pictures."""
     return _percentiles(_resampled(_sets(correct), draws, seed), "bootstrap over images, one seed")
 
 

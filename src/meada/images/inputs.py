@@ -1,5 +1,6 @@
-"""The one check of images and labels from outside: take what is meant, refuse the rest with its likely cause."""
+"""Check images and labels that a caller gives: convert what is meant, refuse the rest with its likely cause."""
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,7 @@ def as_labels(y: Any, n: int) -> Labels:
 
 
 def check_network(net: Any, *, training: bool = False) -> None:
-    """Refuse what is no module, or has weights that are not there yet or (``training``) cannot change."""
+    """Refuse what is not a module, or has weights that are not there yet or (``training``) cannot change."""
     if isinstance(net, type) or not isinstance(net, nn.Module):
         hint = ": call it, to have a network" if callable(net) else ""
         raise MeadaError(f"net must be a torch.nn.Module, got {getattr(net, '__name__', type(net).__name__)}{hint}")
@@ -109,8 +110,39 @@ def check_network(net: Any, *, training: bool = False) -> None:
         raise MeadaError("net must have weights to train, got none with requires_grad=True")
 
 
+def check_count(name: str, value: Any, *, least: int) -> None:
+    """Refuse what is not a whole number from ``least`` up."""
+    if not isinstance(value, Integral):
+        raise MeadaError(f"{name} must be a whole number, got {value!r}")
+    if value < least:
+        raise MeadaError(f"{name} must be {least} or more, got {value}")
+
+
+def check_numbers(**values: Any) -> None:
+    """Refuse values that are not finite numbers."""
+    for name, value in values.items():
+        try:
+            finite = not isinstance(value, str) and np.isfinite(float(value))
+        except (TypeError, ValueError):
+            finite = False
+        if not finite:
+            raise MeadaError(f"{name} must be a finite number, got {value!r}")
+
+
+def per_channel(step_size: float | Tensor, x: Images) -> Tensor:
+    """As a tensor that broadcasts over (B, C, H, W); one number per channel becomes (C, 1, 1)."""
+    if step_size is None or isinstance(step_size, str):
+        raise MeadaError(f"step_size must be a number or one number per channel ({x.shape[1]}), got {step_size!r}")
+    eta = torch.as_tensor(step_size, dtype=x.dtype, device=x.device)
+    eta = eta.view(-1, 1, 1) if eta.ndim == 1 else eta
+    if eta.ndim > x.ndim or any(a not in (1, b) for a, b in zip(eta.shape[::-1], x.shape[::-1], strict=False)):
+        got = tuple(torch.as_tensor(step_size).shape)
+        raise MeadaError(f"step_size must be a number or one number per channel ({x.shape[1]}), got shape {got}")
+    return eta
+
+
 def check_classes(labels: Labels, classes: int) -> None:
-    """Refuse labels that a network with so many outputs cannot be right about."""
+    """Refuse labels outside the range of a network with ``classes`` outputs."""
     if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
         raise MeadaError(
             f"labels must be in 0..{classes - 1}, the classes that the network knows, "
@@ -120,7 +152,10 @@ def check_classes(labels: Labels, classes: int) -> None:
 
 def _tensor(values: Any, what: str) -> Tensor:
     if isinstance(values, Tensor):
-        return values
+        if values.layout != torch.strided or values.is_meta:
+            got = "a meta tensor" if values.is_meta else f"layout {values.layout}"
+            raise MeadaError(f"{what} must be a dense tensor, got {got}")
+        return values.detach() if values.requires_grad else values
     try:
         if isinstance(values, list | tuple) and values and isinstance(values[0], Tensor):
             return torch.stack(list(values))

@@ -1,4 +1,4 @@
-"""Hard views in other people's training loops, trackers for their dashboards, their augmentations as spaces."""
+"""Use with other libraries: hard views in their training loops, their augmentations as spaces, their trackers."""
 
 from importlib import import_module
 from typing import Any

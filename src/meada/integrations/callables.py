@@ -17,7 +17,7 @@ SEEDS = 1 << 31  # numpy's global generator takes 32 bits
 
 
 def space_from(augment: Callable[..., Any], *, families: Families | set[str] = frozenset(), name: str = "") -> Space:
-    """A space of random views that ``augment`` makes; it has no parameters to climb on.
+    """A space whose random views are made by ``augment``; it has no parameters, so ``meada.perturb`` refuses it.
 
     ``augment`` is a torchvision v2 transform or any function of one image (C, H, W) in [0, 1], a kornia
     augmentation, or an albumentations transform. Its random numbers (torch's, numpy's and Python's global ones,

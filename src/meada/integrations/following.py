@@ -1,4 +1,4 @@
-"""Tell callbacks of a run while it goes, from the log that it writes."""
+"""Pass the lines of a run's log to callbacks while the run is going on."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -8,13 +8,13 @@ from typing import Any
 
 from meada.algorithm.callbacks import Callback, numbers
 from meada.integrations.tracking import tracker
-from meada.machine.progress import Tell
+from meada.machine.terminal import Tell
 
 Following = tuple[Tell, Callable[[dict[str, Any]], None]]
 
 
 class _Log:
-    """The lines of a log file that came since one last looked; a half-written line waits."""
+    """New lines of a log file; a half-written line waits for its end."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.read = path, path.stat().st_size if path.exists() else 0
@@ -32,13 +32,13 @@ class _Log:
 
 
 def followed(folder: Path, tell: Tell, track: str, about: dict[str, Any]) -> AbstractContextManager[Following]:
-    """:func:`following` by the tracker of that name; nobody follows without one."""
+    """:func:`following` with the tracker of that name; without callbacks if ``track`` is empty."""
     return following(folder, tell, [tracker(track, folder)] if track else [], about)
 
 
 @contextmanager
 def following(folder: Path, tell: Tell, callbacks: Sequence[Callback], about: dict[str, Any]) -> Iterator[Following]:
-    """``tell`` that also passes new lines of ``folder/log.jsonl`` on, and a function to hand the record to."""
+    """A ``tell`` that also passes on new lines of ``folder/log.jsonl``, and a function that takes the final record."""
     log = _Log(folder / "log.jsonl")
     ended: list[dict[str, Any]] = []
 

@@ -1,4 +1,4 @@
-"""A mixin for Hugging Face's ``Trainer``: a part of every training batch is replaced by hard views of it."""
+"""A mixin for Hugging Face's ``Trainer`` that replaces a share of every training batch by hard views."""
 
 from typing import Any
 
@@ -9,10 +9,11 @@ from meada.networks.embedding import plain_logits, unwrap
 
 
 class HardViewsMixin:
-    """``class MyTrainer(HardViewsMixin, Trainer): image_mean, image_std = processor.image_mean, processor.image_std``.
+    """Replace a share of every training batch by hard views; evaluation is left alone.
 
-    Evaluation is left alone. ``image_mean`` and ``image_std`` are what the image processor normalised with;
-    ``share`` is the part of each batch that is replaced; ``views`` are options of :func:`meada.hard_views`.
+    ``class MyTrainer(HardViewsMixin, Trainer): image_mean, image_std = processor.image_mean, processor.image_std``.
+    ``image_mean`` and ``image_std`` are what the image processor normalised with; ``share`` is the part of each
+    batch that is replaced; ``views`` are options of :func:`meada.hard_views`.
     """
 
     image_mean: Numbers = 0.0

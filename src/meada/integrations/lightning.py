@@ -1,4 +1,4 @@
-"""A Lightning callback: a part of every training batch is replaced by hard views of it."""
+"""A Lightning callback that replaces a share of every training batch by hard views."""
 
 import sys
 from typing import Any
@@ -7,8 +7,8 @@ from torch import Tensor
 
 from meada.datasets.examples import IMAGE_KEYS, LABEL_KEYS
 from meada.errors import MeadaError
-from meada.integrations.extras import need
 from meada.integrations.views import Numbers, harden_batch
+from meada.machine.extras import need
 
 # The trainer and its callbacks must come from one of the two packages that Lightning goes by.
 _NAMES = ("lightning.pytorch", "pytorch_lightning")
@@ -16,7 +16,9 @@ _lightning = need(*(_NAMES if _NAMES[0] in sys.modules else reversed(_NAMES)), e
 
 
 class HardViews(_lightning.Callback):  # type: ignore[name-defined, misc]
-    """``Trainer(callbacks=[HardViews(mean=..., std=...)])``; a batch is ``(images, labels, ...)`` or a dict.
+    """Replace a share of every training batch by hard views.
+
+    ``Trainer(callbacks=[HardViews(mean=..., std=...)])``; a batch is ``(images, labels, ...)`` or a dict.
 
     Args:
         net: the module's attribute that takes images to logits; by default the module itself.

@@ -6,12 +6,12 @@ from typing import Any
 
 from meada.algorithm.callbacks import Callback
 from meada.errors import MeadaError, nearest
-from meada.integrations.extras import need
+from meada.machine.extras import need
 from meada.settings import flattened
 
 
 class TensorBoard(Callback):
-    """``tensorboard --logdir FOLDER`` shows it."""
+    """Write numbers and settings for TensorBoard; ``tensorboard --logdir FOLDER`` shows them."""
 
     def __init__(self, folder: str | Path) -> None:
         need("tensorboard", extra="tensorboard")
@@ -35,7 +35,10 @@ class TensorBoard(Callback):
 
 
 class WeightsAndBiases(Callback):
-    """``options`` go to ``wandb.init``: ``project``, ``name``, ``mode="offline"``, ``dir``, ..."""
+    """Send numbers and settings to Weights & Biases.
+
+    ``options`` go to ``wandb.init``: ``project``, ``name``, ``mode="offline"``, ``dir``, ...
+    """
 
     def __init__(self, **options: Any) -> None:
         self.wandb, self.options = need("wandb", extra="wandb"), options
@@ -53,7 +56,10 @@ class WeightsAndBiases(Callback):
 
 
 class MLflow(Callback):
-    """``uri`` is a tracking server, a database or a folder; MLflow's own setting by default."""
+    """Send numbers and settings to MLflow.
+
+    ``uri`` is a tracking server, a database or a folder; MLflow's own setting by default.
+    """
 
     def __init__(self, experiment: str = "meada", *, uri: str | Path | None = None, name: str | None = None) -> None:
         self.mlflow = need("mlflow", extra="mlflow")

@@ -1,4 +1,4 @@
-"""Hard views for a training loop of one's own: a batch, or every batch of a loader, partly made harder."""
+"""Replace a share of a batch, or of every batch of a loader, by hard views."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any

@@ -1,1 +1,1 @@
-"""The machine: devices, processes, memory, clocks."""
+"""Devices, processes, files from elsewhere, terminal and clock."""

@@ -1,4 +1,4 @@
-"""Seconds by phase."""
+"""Measure the seconds spent in each phase of a run."""
 
 import time
 from collections.abc import Iterator

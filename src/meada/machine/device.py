@@ -1,4 +1,4 @@
-"""Where the arithmetic is done and in what precision; refused with a reason where it cannot be."""
+"""Choose the device and the precision; refuse with a reason what this machine cannot do."""
 
 import os
 import subprocess
@@ -34,7 +34,7 @@ def choose(device: Device) -> torch.device:
         return torch.device(next(name for name, is_there in there.items() if is_there))
     if not there.get(device, False):
         found = ", ".join(name for name, is_there in there.items() if is_there)
-        raise MeadaError(f"device '{device}' is not there: this machine and torch have {found}")
+        raise MeadaError(f"device must be one of {found} on this machine, got '{device}'")
     return torch.device(device)
 
 

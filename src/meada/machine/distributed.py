@@ -1,12 +1,14 @@
 """One run on several processes: who they are, what each takes, and how they put it together.
 
 torchrun starts the processes and says in environment variables which one each is; without it there
-is one, and nothing here does anything.
+is one, and nothing here does anything. In the minimisation phase each takes its share of a batch, and all step
+with one gradient.
 """
 
 import os
 import signal
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,14 +18,15 @@ from typing import TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from meada.errors import MeadaError
-from meada.types import Labels
+from meada.types import Batch, Labels, Scalar
 
 T = TypeVar("T")
 PATIENCE = 600.0  # seconds that processes wait for each other: above the longest work of one alone
-TWO = 2  # samples at least for each process: batch norm cannot do with one
-LOST = "--resume carries the run on from its last checkpoint, on any number of processes"
+MIN_SAMPLES = 2  # samples at least for each process: batch norm cannot do with one
+RESUME_HINT = "--resume carries the run on from its last checkpoint, on any number of processes"
 
 
 @dataclass(frozen=True)
@@ -36,31 +39,31 @@ class World:
     shared: bool = True  # all processes see the same run folder
 
     @property
-    def first(self) -> bool:
+    def is_main(self) -> bool:
         """The one that writes records, checkpoints, log and progress."""
         return self.rank == 0
 
     @property
-    def leads(self) -> bool:
+    def is_node_writer(self) -> bool:
         """The one that tends a folder: of all processes, or of its machine's."""
         return self.rank == 0 if self.shared else self.local == 0
 
     def barrier(self) -> None:
         if self.size > 1:
-            self.total(torch.zeros(1))  # on the CPU with either backend
+            self.all_reduce_sum(torch.zeros(1))  # on the CPU with either backend
 
-    def total(self, values: Tensor) -> Tensor:
+    def all_reduce_sum(self, values: Tensor) -> Tensor:
         """Summed over the processes, in place."""
         if self.size > 1:
             dist.all_reduce(values)
         return values
 
-    def least(self, values: Tensor) -> Tensor:
+    def all_reduce_min(self, values: Tensor) -> Tensor:
         if self.size > 1:
             dist.all_reduce(values, dist.ReduceOp.MIN)
         return values
 
-    def hand_out(self, content: bytes, source: int = 0) -> bytes:
+    def broadcast(self, content: bytes, source: int = 0) -> bytes:
         """What ``source`` has, on every process."""
         if self.size == 1:
             return content
@@ -100,18 +103,18 @@ class World:
         (tensor([2, 3, 6, 7]), 1.0)
         """
         parts = index.chunk(pieces)
-        if self.size == 1 or min(len(part) for part in parts) < TWO * self.size:
+        if self.size == 1 or min(len(part) for part in parts) < MIN_SAMPLES * self.size:
             return index, 1.0
         own = torch.cat([part.tensor_split(self.size)[self.rank] for part in parts])
         return own, len(own) * self.size / len(index)
 
     def sees(self, content: bytes | None) -> bool:
         """Whether every process read ``content``, the first one's, from its own folder."""
-        same = self.hand_out(content or b"") == (content or b"")
-        return bool(self.least(torch.tensor([int(same)])))
+        same = self.broadcast(content or b"") == (content or b"")
+        return bool(self.all_reduce_min(torch.tensor([int(same)])))
 
 
-def foretold() -> World:
+def world_from_env() -> World:
     """Which process this one is, by torchrun's environment variables."""
     names = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
     if any(name not in os.environ for name in names) or os.environ["WORLD_SIZE"] == "1":
@@ -121,20 +124,20 @@ def foretold() -> World:
 
 
 @contextmanager
-def joined(device: torch.device) -> Iterator[World]:
+def process_group(device: torch.device) -> Iterator[World]:
     """All processes of the run, once they have found each other: gloo for CPUs, NCCL for GPUs.
 
     Who has joined before stays so: a second run in the same processes needs no second meeting.
     """
-    world = foretold()
+    world = world_from_env()
     if world.size == 1 or dist.is_initialized():
         yield world
         return
     if device.type == "mps":
-        raise MeadaError("device 'mps' cannot be shared by processes: torchrun needs cpu or cuda")
+        raise MeadaError("device must be cpu or cuda with several processes, got 'mps'")
     if device.type == "cuda":
         torch.cuda.set_device(world.local)
-    before = signal.signal(signal.SIGTERM, _told_to_stop)
+    before = signal.signal(signal.SIGTERM, _on_sigterm)
     try:
         _connect(world, device)
         yield world
@@ -144,7 +147,7 @@ def joined(device: torch.device) -> Iterator[World]:
         if not _is_lost(error):
             raise
         what = str(error).splitlines()[0][:200]
-        raise MeadaError(f"lost the other processes ({what}); {LOST}") from None
+        raise MeadaError(f"lost the other processes ({what}); {RESUME_HINT}") from None
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -162,11 +165,85 @@ def _connect(world: World, device: torch.device) -> None:
     )
 
 
-def _told_to_stop(number: int, frame: FrameType | None) -> None:
+def _on_sigterm(number: int, frame: FrameType | None) -> None:
     """torchrun ends all processes when one has ended: say so, instead of falling silent."""
-    raise MeadaError(f"told to stop (signal {number}), as torchrun does when another one has ended; {LOST}")
+    raise MeadaError(f"stopped by signal {number}, as torchrun does when another process has ended; {RESUME_HINT}")
 
 
 def _is_lost(error: RuntimeError) -> bool:
     signs = ("gloo", "NCCL", "Connection", "Broken pipe", "Timed out", "timeout")
     return isinstance(error, dist.DistError) or any(sign in str(error) for sign in signs)
+
+
+Loss = Callable[..., Scalar]  # of the network, a batch and a method's context
+
+
+class LossModule(nn.Module):
+    """A method's loss as a module: wrapped whole, the loss sees the bare network and its parts.
+
+    So hooks, names of submodules, functional calls and gradients of inputs work inside it as they
+    do on one process, and the gradients of the parts are averaged with the network's.
+    """
+
+    def __init__(self, net: nn.Module, parts: nn.ModuleDict, loss: Loss) -> None:
+        super().__init__()
+        self.net, self.parts, self.loss = net, parts, loss
+
+    def forward(self, batch: Batch, context: object, weight: float) -> Scalar:
+        return weight * self.loss(self.net, batch, context)
+
+
+class ParallelLoss:
+    """``loss`` on this process's share of a batch; its gradient is that of the whole batch."""
+
+    def __init__(
+        self,
+        net: nn.Module,
+        parts: nn.ModuleDict,
+        loss: Loss,
+        world: World,
+        *,
+        unused_vary: bool = False,
+    ) -> None:
+        """``unused_vary``: which weights have no gradient changes from step to step."""
+        self.net, self.parts, self.world = net, parts, world
+        with warnings.catch_warnings():
+            # ``broadcast_buffers`` has another name in new releases, which older ones do not know
+            warnings.simplefilter("ignore", FutureWarning)
+            self.step = DistributedDataParallel(
+                LossModule(net, parts, loss),
+                broadcast_buffers=False,  # ``agree`` averages them instead
+                find_unused_parameters=unused_vary,
+                static_graph=not unused_vary,
+            )
+
+    def __call__(self, batch: Batch, context: object, weight: float) -> Scalar:
+        value: Tensor = self.step(batch, context, weight)
+        return value
+
+    def agree(self, value: Tensor) -> Tensor:
+        """The loss of the whole batch; and buffers (batch-norm statistics) averaged on the way."""
+        buffers = [b for b in self._buffers() if b.is_floating_point()]
+        flat = torch.cat([value.reshape(1), *(b.reshape(-1).to(value) for b in buffers)])
+        flat = self.world.all_reduce_sum(flat) / self.world.size
+        sizes = [1, *(b.numel() for b in buffers)]
+        mean, *averaged = flat.split(sizes)
+        for buffer, one in zip(buffers, averaged, strict=True):
+            buffer.copy_(one.view_as(buffer))
+        return mean[0]
+
+    def _buffers(self) -> Iterable[Tensor]:
+        yield from self.net.buffers()
+        yield from self.parts.buffers()
+
+
+def synchronise_batch_norm(net: nn.Module, *, wanted: bool, world: World, device: torch.device) -> nn.Module:
+    """Batch norm over the batches of all processes, where the recipe asks for it."""
+    if not wanted or world.size == 1:  # one process has the whole batch anyway
+        return net
+    if device.type != "cuda":
+        raise MeadaError(
+            f"sync_batch_norm must be false on the {device.type} with several processes (torch has it for GPUs alone), "
+            "got true; each process then normalises its share"
+        )
+    return nn.SyncBatchNorm.convert_sync_batchnorm(net)

@@ -1,4 +1,4 @@
-"""What a result depends on besides its recipe: versions, machine, threads."""
+"""Versions, machine and number of threads: what a result depends on apart from its recipe."""
 
 import os
 import platform
@@ -35,7 +35,7 @@ def arithmetic(device: torch.device) -> dict[str, Any]:
     }
 
 
-def compute_alike(before: dict[str, Any] | None, device: torch.device, checkpoint: Path, *, accept: bool) -> None:
+def match_arithmetic(before: dict[str, Any] | None, device: torch.device, checkpoint: Path, *, accept: bool) -> None:
     """Go on with the threads of the process that wrote ``checkpoint``; refuse where the bits would be others.
 
     ``before`` is that process's :func:`arithmetic`; None where an earlier version left it out.
@@ -44,19 +44,19 @@ def compute_alike(before: dict[str, Any] | None, device: torch.device, checkpoin
     changed = {k: (before[k], now[k]) for k in now if before and before.get(k, now[k]) != now[k]}
     if not changed:
         return
-    told = ", ".join(f"{k} {old} (now {new})" for k, (old, new) in changed.items())
+    changes = ", ".join(f"{k} {old} (now {new})" for k, (old, new) in changed.items())
     if accept:
-        warnings.warn(f"{checkpoint} was written with {told}: weights will differ in their last bits", stacklevel=2)
+        warnings.warn(f"{checkpoint} was written with {changes}: weights will differ in their last bits", stacklevel=2)
     elif changed.keys() == {"threads"}:
         torch.set_num_threads(int(changed["threads"][0]))
         warnings.warn(
-            f"{checkpoint} was written with {told}: its number of threads is kept, and with it the run's bits; "
+            f"{checkpoint} was written with {changes}: its number of threads is kept, and with it the run's bits; "
             "--accept-different-bits uses the other one",
             stacklevel=2,
         )
     else:
         raise MeadaError(
-            f"{checkpoint} was written with {told}: the weights would differ in their last bits from those of a run "
+            f"{checkpoint} was written with {changes}: the weights would differ in their last bits from those of a run "
             "without a break; --accept-different-bits goes on all the same"
         )
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from meada.methods.advtrain import advtrain
-from meada.methods.agg import agg
 from meada.methods.augmax import augmax
 from meada.methods.augmix import augmix
 from meada.methods.autoaugment import autoaugment
@@ -11,7 +10,7 @@ from meada.methods.cutmix import cutmix
 from meada.methods.cutout import cutout
 from meada.methods.dsn import dsn
 from meada.methods.epi_fcr import epi_fcr
-from meada.methods.erm import erm
+from meada.methods.erm import agg, erm
 from meada.methods.fusion import fusion
 from meada.methods.hex import hex_
 from meada.methods.l_cnn import l_cnn

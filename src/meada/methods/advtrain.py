@@ -1,4 +1,4 @@
-"""AdvTrain (Kang et al., 2019): learn from images moved towards a wrong label, within a ball."""
+"""AdvTrain (Kang et al., 2019): train on images moved towards a wrong label, within a small ball."""
 
 import math
 from functools import partial
@@ -8,10 +8,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from meada.errors import MeadaError
+from meada.errors import check_range
 from meada.images.random_ops import randint, uniform
 from meada.maximise import ascend
-from meada.methods.method import Context, Method, risk
+from meada.methods.method import Context, Method, cross_entropy_loss
 from meada.networks.embedding import unwrap
 from meada.networks.freezing import frozen
 from meada.spaces.pixels import ball
@@ -28,17 +28,17 @@ def advtrain(*, radius: float = 8.0, steps: int = 10) -> Method:
             8 fits the accuracy that Table 3 gives; 1 is the small one that helps corruptions most.
         steps: each of radius / sqrt(steps), towards a random wrong label, from a random start.
     """
-    if not radius > 0 or steps < 1:
-        raise MeadaError(f"advtrain: radius={radius}, steps={steps}: above 0 and from 1 up")
+    check_range("advtrain", "(0, inf)", radius=radius)
+    check_range("advtrain", "[1, inf)", steps=steps)
     return Method(
-        loss=partial(moved_risk, radius=radius / 255, steps=steps),
+        loss=partial(moved_loss, radius=radius / 255, steps=steps),
         title="AdvTrain",
         about="Train on images moved by a gradient attack within a small ball (adversarial training).",
         passes=(steps + 1.0, steps + 1.0),
     )
 
 
-def moved_risk(net: nn.Module, batch: Batch, context: Context, *, radius: float, steps: int) -> Scalar:
+def moved_loss(net: nn.Module, batch: Batch, context: Context, *, radius: float, steps: int) -> Scalar:
     n, generator = len(batch.x), context.each
     epsilon = radius * uniform(batch.x, n, 1, 1, 1, generator=generator)
     with frozen(unwrap(net)):
@@ -47,7 +47,7 @@ def moved_risk(net: nn.Module, batch: Batch, context: Context, *, radius: float,
         wrong = (batch.y + 1 + randint(max(classes - 1, 1), batch.y, n, generator=generator)) % classes
         start = 2 * uniform(batch.x, *batch.x.shape, generator=generator) - 1
         x = approach(unwrap(net), batch.x, wrong, epsilon, start * epsilon, steps)
-    return risk(net, batch._replace(x=x), context)
+    return cross_entropy_loss(net, batch._replace(x=x), context)
 
 
 def approach(net: nn.Module, x0: Images, wrong: Labels, epsilon: Radii, start: Images, steps: int) -> Images:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from meada.errors import MeadaError
+from meada.errors import check_range
 from meada.images.random_ops import as_levels
 from meada.maximise import ascend
 from meada.methods.augmix import chain, mixed
@@ -33,11 +33,9 @@ def augmax(
         steps: ascent steps on the mixing weights; a sample stops once it is misclassified.
         consistency: weight of the divergence.
     """
-    if width < 1 or depth < 1 or steps < 0 or consistency < 0 or not 0.1 <= severity <= 10:
-        raise MeadaError(
-            "augmax: width and depth must be 1 or more, steps and consistency 0 or more, severity in 0.1..10, "
-            f"got {width}, {depth}, {steps}, {consistency}, {severity}"
-        )
+    check_range("augmax", "[1, inf)", width=width, depth=depth)
+    check_range("augmax", "[0.1, 10]", severity=severity)
+    check_range("augmax", "[0, inf)", steps=steps, consistency=consistency)
     chains = {"width": width, "depth": depth, "severity": severity}
     return Method(
         loss=partial(augmax_loss, chains=chains, steps=steps, consistency=consistency),

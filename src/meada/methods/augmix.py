@@ -1,4 +1,4 @@
-"""AugMix (Hendrycks et al., 2020): chains of plain operations, mixed; predictions held alike."""
+"""AugMix (Hendrycks et al., 2020): mix chains of simple operations; ask for similar predictions on the copies."""
 
 from functools import partial
 
@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from meada.errors import MeadaError
+from meada.errors import check_range
 from meada.images import tones as tones
 from meada.images import warps as warps
 from meada.images.random_ops import Operation, apply_each, as_levels, randint, uniform
@@ -25,14 +25,12 @@ def augmix(*, width: int = 3, depth: int = 3, severity: float = 3.0, consistency
         severity: strengths are uniform from 0.1 up to this, of 10.
         consistency: weight of the divergence; 0 trains on the clean images alone.
     """
-    if width < 1 or depth < 1 or not 0.1 <= severity <= 10 or consistency < 0:
-        raise MeadaError(
-            f"augmix: width={width}, depth={depth}, severity={severity}, consistency={consistency}:"
-            " from 1, from 1, from 0.1 to 10 and from 0 are needed"
-        )
+    check_range("augmix", "[1, inf)", width=width, depth=depth)
+    check_range("augmix", "[0.1, 10]", severity=severity)
+    check_range("augmix", "[0, inf)", consistency=consistency)
     mix = partial(mixed, width=width, depth=depth, severity=severity)
     return Method(
-        loss=partial(consistent_risk, mix=mix, consistency=consistency),
+        loss=partial(consistent_loss, mix=mix, consistency=consistency),
         title="AugMix",
         about="Mix randomly augmented copies of an image, and ask for similar predictions on all of them.",
         families=frozenset({"tone", "geometry"}),
@@ -40,7 +38,7 @@ def augmix(*, width: int = 3, depth: int = 3, severity: float = 3.0, consistency
     )
 
 
-def consistent_risk(
+def consistent_loss(
     net: nn.Module, batch: Batch, context: Context, *, mix: partial[Images], consistency: float
 ) -> Scalar:
     copies = [mix(batch.x, context.each) for _ in range(2)]

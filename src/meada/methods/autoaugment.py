@@ -5,15 +5,45 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from meada.errors import MeadaError
+from meada.errors import check_range
 from meada.images import tones as tones
 from meada.images import warps as warps
-from meada.images.policies import CIFAR10
 from meada.images.random_ops import Operation, apply_each, as_levels, randint, uniform
 from meada.images.tones import Levels
 from meada.methods.cutout import hide
-from meada.methods.method import Context, Method, risk
+from meada.methods.method import Context, Method, cross_entropy_loss
 from meada.types import Batch, Families, Images, PerSample, Scalar
+
+Step = tuple[str, float, int]
+
+# Table 7 of their appendix: pairs of (operation, probability, magnitude from 0 to 9); no strength is 0.
+CIFAR10: tuple[tuple[Step, Step], ...] = (
+    (("invert", 0.1, 0), ("contrast", 0.2, 6)),
+    (("rotate", 0.7, 2), ("translate_x", 0.3, 9)),
+    (("sharpness", 0.8, 1), ("sharpness", 0.9, 3)),
+    (("shear_y", 0.5, 8), ("translate_y", 0.7, 9)),
+    (("autocontrast", 0.5, 0), ("equalise", 0.9, 0)),
+    (("shear_y", 0.2, 7), ("posterise", 0.3, 7)),
+    (("colour", 0.4, 3), ("brightness", 0.6, 7)),
+    (("sharpness", 0.3, 9), ("brightness", 0.7, 9)),
+    (("equalise", 0.6, 0), ("equalise", 0.5, 0)),
+    (("contrast", 0.6, 7), ("sharpness", 0.6, 5)),
+    (("colour", 0.7, 7), ("translate_x", 0.5, 8)),
+    (("equalise", 0.3, 0), ("autocontrast", 0.4, 0)),
+    (("translate_y", 0.4, 3), ("sharpness", 0.2, 6)),
+    (("brightness", 0.9, 6), ("colour", 0.2, 8)),
+    (("solarise", 0.5, 2), ("invert", 0.0, 0)),
+    (("equalise", 0.2, 0), ("autocontrast", 0.6, 0)),
+    (("equalise", 0.2, 0), ("equalise", 0.6, 0)),
+    (("colour", 0.9, 9), ("equalise", 0.6, 0)),
+    (("autocontrast", 0.8, 0), ("solarise", 0.2, 8)),
+    (("brightness", 0.1, 3), ("colour", 0.7, 0)),
+    (("solarise", 0.4, 5), ("autocontrast", 0.9, 0)),
+    (("translate_y", 0.9, 9), ("translate_y", 0.7, 9)),
+    (("autocontrast", 0.9, 0), ("solarise", 0.8, 3)),
+    (("equalise", 0.8, 0), ("invert", 0.1, 0)),
+    (("translate_y", 0.7, 9), ("autocontrast", 0.9, 0)),
+)
 
 
 def autoaugment(*, cutout: float = 0.0) -> Method:
@@ -22,22 +52,21 @@ def autoaugment(*, cutout: float = 0.0) -> Method:
     The authors end with Cutout (0.5 here); Table 3 has Cutout as a column of its own and does not
     say, so by default it is left out.
     """
-    if not 0 <= cutout < 1:
-        raise MeadaError(f"autoaugment: cutout is {cutout}: a part of the side, from 0 to below 1")
+    check_range("autoaugment", "[0, 1)", cutout=cutout)
     families: Families = frozenset({"tone", "colour", "geometry", "filter", "blur"})  # sharpness filters and blurs
     return Method(
-        loss=partial(varied_risk, cutout=cutout),
+        loss=partial(varied_loss, cutout=cutout),
         title="AutoAugment",
         about="Change each image by two operations from a policy that was searched for on CIFAR-10.",
         families=families | frozenset({"occlusion"} if cutout else ()),
     )
 
 
-def varied_risk(net: nn.Module, batch: Batch, context: Context, *, cutout: float) -> Scalar:
+def varied_loss(net: nn.Module, batch: Batch, context: Context, *, cutout: float) -> Scalar:
     x = varied(batch.x, context.each)
     if cutout:
         x = hide(x, context.each, cutout)
-    return risk(net, batch._replace(x=x), context)
+    return cross_entropy_loss(net, batch._replace(x=x), context)
 
 
 def varied(x: Images, generator: torch.Generator) -> Images:

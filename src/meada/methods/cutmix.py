@@ -1,14 +1,14 @@
-"""CutMix (Yun et al., 2019): a rectangle of one image pasted into another, labels by area."""
+"""CutMix (Yun et al., 2019): paste a rectangle of one image into another; mix the labels by area."""
 
 import math
 from functools import partial
 
 from torch import nn
 
-from meada.errors import MeadaError
+from meada.errors import check_range
 from meada.images.random_ops import beta, randint, shuffle, uniform
-from meada.methods.method import Context, Method, risk
-from meada.methods.mixup import shared_risk
+from meada.methods.method import Context, Method, cross_entropy_loss
+from meada.methods.mixup import shared_loss
 from meada.types import Batch, Scalar
 
 
@@ -18,29 +18,27 @@ def cutmix(*, alpha: float = 1.0, probability: float = 0.5) -> Method:
     ``probability`` is how often a step does so: 0.5 in the authors' settings for CIFAR (1 on
     ImageNet). ``alpha`` is 1 in both.
     """
-    if alpha <= 0 or not 0 <= probability <= 1:
-        raise MeadaError(
-            f"cutmix: alpha={alpha}, probability={probability}: alpha above 0 and a probability from 0 to 1 are needed"
-        )
+    check_range("cutmix", "(0, inf)", alpha=alpha)
+    check_range("cutmix", "[0, 1]", probability=probability)
     return Method(
-        loss=partial(pasted_risk, alpha=alpha, probability=probability),
+        loss=partial(pasted_loss, alpha=alpha, probability=probability),
         title="CutMix",
         about="Paste a rectangle of another image into each one, and share the label by area.",
         families=frozenset({"occlusion"}),
     )
 
 
-def pasted_risk(net: nn.Module, batch: Batch, context: Context, *, alpha: float, probability: float) -> Scalar:
+def pasted_loss(net: nn.Module, batch: Batch, context: Context, *, alpha: float, probability: float) -> Scalar:
     generator = context.generator
     if float(uniform(batch.x, 1, generator=generator)) >= probability:
-        return risk(net, batch, context)
+        return cross_entropy_loss(net, batch, context)
     x, (h, w) = batch.x.clone(), batch.x.shape[2:]
     share, partner = beta(alpha, generator), shuffle(x, context.each)
     row, column = (int(randint(k, batch.y, 1, generator=generator)) for k in (h, w))
     rows, columns = hole(row, h, share), hole(column, w, share)
     x[:, :, rows, columns] = batch.x[partner][:, :, rows, columns]
     pasted = (rows.stop - rows.start) * (columns.stop - columns.start) / (h * w)
-    return shared_risk(net(x), batch.y, batch.y[partner], 1 - pasted)
+    return shared_loss(net(x), batch.y, batch.y[partner], 1 - pasted)
 
 
 def hole(centre: int, side: int, share: float) -> slice:

@@ -1,13 +1,13 @@
-"""Cutout (DeVries and Taylor, 2017): a square of every image is hidden."""
+"""Cutout (DeVries and Taylor, 2017): hide a square of every image."""
 
 from functools import partial
 
 import torch
 from torch import nn
 
-from meada.errors import MeadaError
+from meada.errors import check_range
 from meada.images.random_ops import randint
-from meada.methods.method import Context, Method, risk
+from meada.methods.method import Context, Method, cross_entropy_loss
 from meada.types import Batch, Images, Scalar
 
 
@@ -17,18 +17,17 @@ def cutout(*, side: float = 0.5) -> Method:
     It may reach over the edge. What is hidden is mid-grey, which the networks' normalisation,
     (x - 0.5) / 0.5, turns into the zero that the authors fill with.
     """
-    if not 0 <= side < 1:
-        raise MeadaError(f"cutout: side is {side}: a part of the image's, from 0 to below 1")
+    check_range("cutout", "[0, 1)", side=side)
     return Method(
-        loss=partial(hidden_risk, side=side),
+        loss=partial(hidden_loss, side=side),
         title="Cutout",
         about="Cover a random square of every training image.",
         families=frozenset({"occlusion"}),
     )
 
 
-def hidden_risk(net: nn.Module, batch: Batch, context: Context, *, side: float) -> Scalar:
-    return risk(net, batch._replace(x=hide(batch.x, context.each, side)), context)
+def hidden_loss(net: nn.Module, batch: Batch, context: Context, *, side: float) -> Scalar:
+    return cross_entropy_loss(net, batch._replace(x=hide(batch.x, context.each, side)), context)
 
 
 def hide(x: Images, generator: torch.Generator, side: float) -> Images:

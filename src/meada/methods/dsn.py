@@ -1,4 +1,4 @@
-"""DSN (Bousmalis et al., 2016): what domains share is kept apart from what each has for itself.
+"""DSN (Bousmalis et al., 2016): separate features that domains share from features that each has for itself.
 
 The network up to z is the shared encoder E_c; every source domain has a small private encoder E_p;
 one decoder puts an image together again from both codes. The network descends
@@ -10,10 +10,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d, cross_entropy, normalize
 
-from meada.errors import MeadaError
+from meada.errors import MeadaError, check_range
 from meada.methods.method import Context, Method, Parts
 from meada.methods.par import reverse
-from meada.methods.parts.each_domain import EachDomain
+from meada.methods.parts.domains import EachDomain
 from meada.networks.embedding import embedding_passes
 from meada.networks.freezing import frozen
 from meada.types import Batch, Embedding, Images, Labels, PerSample, Scalar
@@ -43,12 +43,11 @@ def dsn(
         side: width and height at which private encoders read, and the decoder writes, an image.
         width: of the hidden layers of these modules.
     """
-    if min(alpha, beta, gamma) < 0 or lr <= 0 or side < 4 or width < 1 or not 0 <= after < 1:
-        raise MeadaError(
-            f"dsn: alpha={alpha}, beta={beta}, gamma={gamma}, after={after}, lr={lr}, side={side}, "
-            f"width={width}: weights from 0 up, a share below 1, a rate above 0, 4 pixels or more "
-            "and a width from 1 up are needed"
-        )
+    check_range("dsn", "[0, inf)", alpha=alpha, beta=beta, gamma=gamma)
+    check_range("dsn", "[0, 1)", after=after)
+    check_range("dsn", "(0, inf)", lr=lr)
+    check_range("dsn", "[4, inf)", side=side)
+    check_range("dsn", "[1, inf)", width=width)
 
     def build(net: nn.Module, example: Batch, context: Context) -> Parts:
         x = example.x.to(next(net.parameters()).device)
@@ -73,7 +72,7 @@ def dsn(
             logits, h_c = forward(batch.x)
         private = parts["private"]
         assert isinstance(private, nn.ModuleDict)
-        domain = numbered(batch, list(private))
+        domain = domain_numbers(batch, list(private))
         h_p = private_codes(private, small, domain, h_c)
         recon = scale_invariant_mse(parts["decoder"](h_c + h_p), small).mean()
         apart = torch.stack([difference(h_c[domain == d], h_p[domain == d]) for d in domain.unique()])
@@ -89,7 +88,7 @@ def dsn(
     )
 
 
-def numbered(batch: Batch, names: list[str]) -> Labels:
+def domain_numbers(batch: Batch, names: list[str]) -> Labels:
     """Each sample's domain as its place in ``names``; a domain may go by any number."""
     given = torch.zeros_like(batch.y) if batch.domain is None else batch.domain
     known = torch.tensor([int(name) for name in names], device=given.device)

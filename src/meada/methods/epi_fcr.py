@@ -1,23 +1,29 @@
-"""Epi-FCR (Li et al., 2019): features and read-out each learn to work with a partner from abroad.
+"""Epi-FCR (Li et al., 2019): train features and head each with a partner that was trained on another domain.
 
-F and C are the network's features and read-out; F_i, C_i are those of a network that knows domain i
+F and C are the network's features and head; F_i, C_i are those of a network trained on domain i
 alone. In each episode, on images of another domain j: F must serve the foreign C_i, C must serve
-the foreign F_i, and F must serve a random read-out. The foreign half is frozen.
+the foreign F_i, and F must serve a random head. The foreign half is frozen.
 """
 
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from meada.errors import MeadaError
+from meada.errors import check_range
 from meada.methods.method import Context, Method, Parts
 from meada.methods.parts.descent import Descent
-from meada.methods.parts.domains import at_least_two, members, shuffled, summed
-from meada.methods.parts.each_domain import EachDomain
-from meada.methods.parts.readout import afresh, check_splits, features, with_fixed_weights
-from meada.networks.embedding import embedding_passes
+from meada.methods.parts.domains import (
+    EachDomain,
+    head_per_domain,
+    members,
+    new_head,
+    shuffled,
+    summed,
+    with_fixed_weights,
+    without_head,
+)
+from meada.networks.embedding import embedding_passes, head_of
 from meada.networks.freezing import frozen
-from meada.networks.head import head_of
 from meada.types import Batch, Embedding, Images, Scalar
 
 
@@ -31,29 +37,24 @@ def epi_fcr(
     momentum: float = 0.9,
     weight_decay: float = 1e-4,
 ) -> Method:
-    """Episodic training of features, read-out, and features with a random read-out.
+    """Episodic training of features, head, and features with a random head.
 
     Args:
-        lambda_f: weight of F with a foreign read-out.
+        lambda_f: weight of F with a foreign head.
         lambda_c: weight of C with foreign features.
-        lambda_r: weight of F with the random read-out.
+        lambda_r: weight of F with the random head.
         warm_up: share of the steps before the first episode.
         lr, momentum, weight_decay: of the SGD of the networks of one domain.
     """
-    if min(lambda_f, lambda_c, lambda_r) < 0 or not 0 <= warm_up <= 1 or lr <= 0:
-        raise MeadaError(
-            f"epi-fcr: lambda_f={lambda_f}, lambda_c={lambda_c}, "
-            f"lambda_r={lambda_r}, warm_up={warm_up}, lr={lr}: weights from 0 "
-            "up, a share from 0 to 1 and a rate above 0 are needed"
-        )
+    check_range("epi-fcr", "[0, inf)", lambda_f=lambda_f, lambda_c=lambda_c, lambda_r=lambda_r)
+    check_range("epi-fcr", "[0, 1]", warm_up=warm_up)
+    check_range("epi-fcr", "(0, inf)", lr=lr)
     descent = Descent(name="sgd", lr=lr, momentum=momentum, weight_decay=weight_decay)
 
     def build(net: nn.Module, example: Batch, context: Context) -> Parts:
-        at_least_two(len(context.domains), "epi-fcr")
-        check_splits(net, example.x)
-        trunks = nn.ModuleList(features(net) for _ in context.domains)
-        heads = nn.ModuleList(afresh(head_of(net)) for _ in context.domains)
-        stranger = afresh(head_of(net)).requires_grad_(False)
+        heads = head_per_domain(net, example.x, len(context.domains), "epi-fcr")
+        trunks = nn.ModuleList(without_head(net) for _ in heads)
+        stranger = new_head(net).requires_grad_(False)
         return Parts(
             nn.ModuleDict({"features": trunks, "readouts": heads, "random": stranger}),
             {"domains": descent.build([*trunks.parameters(), *heads.parameters()])},
@@ -88,7 +89,7 @@ def epi_fcr(
 
 
 def frozen_features(trunk: nn.Module, x: Images) -> Embedding:
-    """z of a network that neither learns nor moves its statistics by it."""
+    """z of a network that is not trained and whose batch statistics do not move."""
     with torch.no_grad(), frozen(trunk):
         z: Embedding = trunk(x)
     return z

@@ -1,7 +1,27 @@
-"""ERM (Vapnik, 1998): the mean loss on the source, and nothing else. AGG is ERM on all sources."""
+"""ERM (Vapnik, 1998): the mean loss on the source. AGG (Li et al., 2019): the same on all source domains."""
 
-from meada.methods.method import Method
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from meada.methods.method import Context, Method, cross_entropy_loss
+from meada.methods.parts.domains import EachDomain, places_of, summed
+from meada.types import Batch, Scalar
 
 
 def erm() -> Method:
     return Method(title="ERM", about="Plain training: minimise the mean loss on the source images.")
+
+
+def agg(*, each_domain: bool = False) -> Method:
+    """The sources pooled, as in the paper; or a batch of each domain, as in AGG's own code."""
+    return Method(
+        loss=EachDomain(sum_of_losses) if each_domain else cross_entropy_loss,
+        title="AGG",
+        about="Plain training on the images of all source domains together.",
+    )
+
+
+def sum_of_losses(net: nn.Module, batch: Batch, context: Context) -> Scalar:
+    r"""One mean for each domain, added up: :math:`\sum_d \mathrm{mean}_{i \in d}\, CE_i`."""
+    ce = cross_entropy(net(batch.x), batch.y, reduction="none")
+    return summed(ce, places_of(batch))

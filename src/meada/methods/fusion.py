@@ -1,6 +1,6 @@
-"""Fusion (Mancini et al., 2018): a read-out for each source, mixed by which source it looks like.
+"""Fusion (Mancini et al., 2018): one head for each source domain, mixed by which domain the image looks like.
 
-The logits are sum_i w_i(x) z_i(x), z_i the i-th source's read-out of shared features and w(x) a
+The logits are sum_i w_i(x) z_i(x), z_i the i-th source's head on shared features and w(x) a
 guess at the image's domain; what teaches the guess stops before the features.
 """
 
@@ -11,12 +11,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from meada.errors import MeadaError
+from meada.errors import MeadaError, check_range
 from meada.methods.method import Context, Method
-from meada.methods.par import looking
-from meada.methods.parts.domains import members, numbered
-from meada.methods.parts.each_domain import EachDomain
-from meada.networks.head import head_of, set_head
+from meada.methods.par import layer_outputs
+from meada.methods.parts.domains import EachDomain, members, numbered
+from meada.networks.embedding import head_of, set_head
 from meada.streams import stream
 from meada.types import Batch, Embedding, Logits, Scalar
 
@@ -24,18 +23,16 @@ Weights = Float[Tensor, "B S"]  # of S sources, one row an image
 
 
 def fusion(*, domains: int = 3, weight: float = 1.0, uniform: float = 0.25) -> Method:
-    """Source-specific read-outs, fused.
+    """Heads of each source, mixed.
 
     Args:
-        domains: how many sources the data has: as many read-outs are made.
+        domains: how many sources the data has: as many heads are made.
         weight: of the domain branch's own cross-entropy.
-        uniform: share of the mixing weights that is the same for all read-outs, the paper's alpha.
+        uniform: share of the mixing weights that is the same for all heads, the paper's alpha.
     """
-    if domains < 2 or weight < 0 or not 0 <= uniform <= 1:
-        raise MeadaError(
-            f"fusion: domains={domains}, weight={weight}, uniform={uniform}: two domains or more, "
-            "a weight from 0 up and a share from 0 to 1 are needed"
-        )
+    check_range("fusion", "[2, inf)", domains=domains)
+    check_range("fusion", "[0, inf)", weight=weight)
+    check_range("fusion", "[0, 1]", uniform=uniform)
 
     def adapt(net: nn.Module) -> nn.Module:
         net = deepcopy(net)
@@ -43,7 +40,7 @@ def fusion(*, domains: int = 3, weight: float = 1.0, uniform: float = 0.25) -> M
 
     def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
         domain = numbered(members(batch, "fusion", domains))
-        with looking(net, domain_branch(net)) as seen:
+        with layer_outputs(net, domain_branch(net)) as seen:
             logits = net(batch.x)
         return cross_entropy(logits, batch.y) + weight * cross_entropy(seen[-1], domain)
 
@@ -56,7 +53,7 @@ def fusion(*, domains: int = 3, weight: float = 1.0, uniform: float = 0.25) -> M
 
 
 class Mixture(nn.Module):
-    """In place of a read-out: one for each source, all like it at first, and a guess at domains."""
+    """In place of a head: one for each source, all equal to it at first, and a guess at domains."""
 
     def __init__(self, layer: nn.Linear, domains: int, uniform: float) -> None:
         super().__init__()
@@ -89,4 +86,4 @@ def domain_branch(net: nn.Module) -> str:
     for name, module in net.named_modules():
         if isinstance(module, Mixture):
             return f"{name}.domain"
-    raise MeadaError('fusion trains a network of its own: METHODS["fusion"]().adapt(net) makes it')
+    raise MeadaError('fusion: net must be an adapted network, got another: METHODS["fusion"]().adapt(net) makes one')

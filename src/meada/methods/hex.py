@@ -1,4 +1,4 @@
-"""HEX (Wang et al., 2019): project out of the prediction what texture alone could have said.
+"""HEX (Wang et al., 2019): remove from the prediction what texture alone predicts.
 
 A branch reads the image's texture, a differentiable grey-level co-occurrence matrix (NGLCM), and
 classifies by it. Training sees the part of the logits that is orthogonal, over the batch, to that
@@ -10,8 +10,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d, cross_entropy, normalize, relu
 
-from meada.errors import MeadaError
-from meada.methods.method import Context, Method, Parts, risk
+from meada.errors import check_range
+from meada.methods.method import Context, Method, Parts, cross_entropy_loss
 from meada.networks.freezing import frozen
 from meada.types import Batch, Images, Logits, Scalar
 
@@ -27,7 +27,7 @@ def hex_(
     width: int = 32,
     after: float = 0.0,
 ) -> Method:
-    """Learn on F_L, predict with F_P.
+    """Train on F_L, predict with F_P.
 
     Args:
         lr: learning rate of the texture branch's own Adam.
@@ -36,11 +36,10 @@ def hex_(
         width: of the texture's representation.
         after: share of the steps that are plain ERM, before texture is projected out.
     """
-    if lr <= 0 or levels < 2 or side < 2 or width < 1 or not 0 <= after < 1:
-        raise MeadaError(
-            f"hex: lr={lr}, levels={levels}, side={side}, width={width}, after={after}: a rate "
-            "above 0, 2 levels and pixels or more, a width from 1 up and a share below 1 are needed"
-        )
+    check_range("hex", "(0, inf)", lr=lr)
+    check_range("hex", "[2, inf)", levels=levels, side=side)
+    check_range("hex", "[1, inf)", width=width)
+    check_range("hex", "[0, 1)", after=after)
 
     def build(net: nn.Module, example: Batch, context: Context) -> Parts:
         with torch.no_grad(), frozen(net):
@@ -53,7 +52,7 @@ def hex_(
 
     def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
         if context.step < after * context.total_steps:
-            return risk(net, batch, context)
+            return cross_entropy_loss(net, batch, context)
         f_p, f_g = net(batch.x), context.parts.modules["texture"](batch.x)
         return cross_entropy(without(f_p + f_g, f_g), batch.y)
 

@@ -1,4 +1,4 @@
-"""L-CNN (Li et al., 2017): a weight is a low-rank tensor's product with the domain's descriptor.
+"""L-CNN (Li et al., 2017): a weight is the product of a low-rank tensor and the domain's descriptor.
 
 W(z) = G x_out U_out x_in U_in x_domain (z' U_domain). Domain i of S trains under z = (e_i, 1); what
 all of them share, and what predicts, is the domain-agnostic network of z = (0, ..., 0, 1).
@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, linear
 from torch.nn.parameter import UninitializedParameter
 
-from meada.errors import MeadaError
+from meada.errors import MeadaError, check_range
 from meada.methods.method import Context, Method, Parts
-from meada.methods.parts.each_domain import EachDomain
+from meada.methods.parts.domains import EachDomain
 from meada.networks.freezing import temporarily
 from meada.types import Batch, Scalar
 
@@ -37,15 +37,12 @@ def l_cnn(*, domains: int = 3, error: float = 0.1, max_rank: int = 512) -> Metho
         error: of a weight's decomposition, relative in the Frobenius norm; the ranks follow.
         max_rank: no mode of a weight has a higher one, whatever the error.
     """
-    if domains < 1 or not 0 <= error < 1 or max_rank < 1:
-        raise MeadaError(
-            f"l-cnn: domains={domains}, error={error}, max_rank={max_rank}: domains and a rank "
-            "from 1 up and an error from 0 to below 1 are needed"
-        )
+    check_range("l-cnn", "[1, inf)", domains=domains, max_rank=max_rank)
+    check_range("l-cnn", "[0, 1)", error=error)
 
     def build(net: nn.Module, example: Batch, context: Context) -> Parts:
         if not any(isinstance(module, LowRank) for module in net.modules()):
-            raise MeadaError("l-cnn trains a network of its own: adapt it first (Method.adapt)")
+            raise MeadaError("l-cnn: net must be a low-rank network, got another: adapt it first (Method.adapt)")
         if len(context.domains) > domains:
             raise MeadaError(f"method.domains is {domains}: the pool has {len(context.domains)} source domains")
         table = Descriptors(context.domains, domains).to(example.x.device)
@@ -94,7 +91,7 @@ class Descriptors(nn.Module):
 
 
 class LowRank(nn.Module):
-    """Put before a layer's class: its weight is W(z) of the descriptor that is held over it.
+    """Mixin of a layer: its weight is W(z) of the descriptor in use.
 
     The core is kept flat, (domain rank, out rank, in rank x the rest of the weight).
     """
@@ -103,7 +100,7 @@ class LowRank(nn.Module):
     u_out: nn.Parameter
     u_in: nn.Parameter
     u_domain: nn.Parameter
-    rest: tuple[int, ...]  # of the weight's shape, beside its first two: a kernel's height, width
+    rest: tuple[int, ...]  # of the weight's shape, after its first two: a kernel's height, width
     descriptor: Tensor | None = None  # None: the domain-agnostic one
 
     def _core_of_domain(self) -> Tensor:

@@ -6,7 +6,7 @@ from functools import partial
 from torch import nn
 
 from meada.entropy import Uncertainty
-from meada.errors import MeadaError, NonFiniteError
+from meada.errors import MeadaError, NonFiniteError, check_range
 from meada.maximise import perturb
 from meada.methods.method import Context, Method
 from meada.methods.parts.growing import GROWTH, PARENTS, Rule, append_in_blocks
@@ -48,23 +48,13 @@ def meada(
             :func:`meada.perturb` takes them; without a meaning for any other.
     """
     if grow not in GROWTH:
-        raise MeadaError(f"grow is '{grow}': 'pool', 'latest' or 'source' is needed")
-    if steps < 0 or min(block, units_batch, posterior_draws) < 1:
-        raise MeadaError(
-            f"steps={steps}, block={block}, units_batch={units_batch}, "
-            f"posterior_draws={posterior_draws}: "
-            "steps from 0 up and the others from 1 up are needed"
-        )
+        raise MeadaError(f"meada: grow must be 'pool', 'latest' or 'source', got '{grow}'")
+    check_range("meada", "[0, inf)", steps=steps)
+    check_range("meada", "[1, inf)", block=block, units_batch=units_batch, posterior_draws=posterior_draws)
 
     def ascent(net: nn.Module, x: Images, context: Context) -> Callable[..., Images]:
         eta, weight = per_sample(
-            units,
-            net,
-            x,
-            step_size=step_size,
-            gamma=gamma,
-            batch=units_batch,
-            embedding=context.embedding,
+            units, net, x, step_size=step_size, gamma=gamma, batch=units_batch, embedding=context.embedding
         )
         return partial(
             perturb, beta=beta, gamma=weight, step_size=eta, steps=steps, unit=units == "pixels",

@@ -1,4 +1,4 @@
-"""ME-ADA with a Bayesian network (section 4.1 and the supplement): h is the mean over q(theta)."""
+"""ME-ADA with a Bayesian network (section 4.1 and the supplement): h is the mean entropy over weight samples."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -11,47 +11,31 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from meada.entropy import Uncertainty
-from meada.errors import MeadaError
+from meada.errors import MeadaError, check_range
 from meada.methods.meada import meada
 from meada.methods.method import Context, Method
 from meada.methods.parts.growing import Rule
-from meada.networks.bayesian import Prediction, divergence, to_bayesian
-from meada.networks.bayesian.prior import ScaleMixture
-from meada.networks.bayesian.weight_sample import WeightSample, using_weights
+from meada.networks.bayesian import Prediction, ScaleMixture, divergence, to_bayesian
+from meada.networks.bayesian.variational import WeightSample, using_weights
 from meada.networks.posterior import Renewal
 from meada.types import Batch, Scalar
 from meada.units import Units
 
 Share = Literal["uniform", "blundell"]
+ShareOf = Callable[[int, int], float]  # of batch i of M
 
 
 def meada_bnn(
-    *,
-    beta: float = 10.0,
-    gamma: float = 1 / 1024,
-    step_size: float = 1 / 32,
-    steps: int = 15,
-    units: Units = "sample",
-    units_batch: int = 32,
-    grow: Rule = "pool",
-    block: int = 128,
-    stochastic: Sequence[str] = (),
-    posterior_draws: int = 5,
-    draws: Renewal = "shared",
-    uncertainty: Uncertainty = "expected",
-    training_draws: int = 1,
-    prediction_draws: int = 8,
-    predict: Prediction = "mean_softmax",
-    share: Share = "uniform",
-    temperature: float = 1.0,
-    rho: float = -5.0,
-    pi: float = 0.25,
-    minus_log_sigma1: float = 0.0,
+    *, beta: float = 10.0, gamma: float = 1 / 1024, step_size: float = 1 / 32, steps: int = 15, units: Units = "sample",
+    units_batch: int = 32, grow: Rule = "pool", block: int = 128, stochastic: Sequence[str] = (),
+    posterior_draws: int = 5, draws: Renewal = "shared", uncertainty: Uncertainty = "expected",
+    training_draws: int = 1, prediction_draws: int = 8, predict: Prediction = "mean_softmax", share: Share = "uniform",
+    temperature: float = 1.0, rho: float = -5.0, pi: float = 0.25, minus_log_sigma1: float = 0.0,
     minus_log_sigma2: float = 6.0,
-) -> Method:
+) -> Method:  # fmt: skip
     """The network becomes Bayesian, the loss its free energy, and the ascent's h an expectation.
 
-    Args, beside those of :func:`meada.methods.meada.meada`:
+    Args, next to those of :func:`meada.methods.meada.meada`:
         posterior_draws: T of the maximisation phase.
         training_draws: T of the free energy.
         prediction_draws: S of a prediction.
@@ -61,11 +45,10 @@ def meada_bnn(
         rho: where the posterior's deviations start, softplus(rho).
         pi, minus_log_sigma1, minus_log_sigma2: the prior's.
     """
-    if training_draws < 1 or temperature < 0 or share not in SHARES:
-        raise MeadaError(
-            f"training_draws={training_draws}, temperature={temperature}, share='{share}': draws "
-            "from 1 up, a temperature from 0 up and 'uniform' or 'blundell' are needed"
-        )
+    check_range("meada-bnn", "[1, inf)", training_draws=training_draws)
+    check_range("meada-bnn", "[0, inf)", temperature=temperature)
+    if share not in SHARES:
+        raise MeadaError(f"meada-bnn: share must be 'uniform' or 'blundell', got '{share}'")
     prior = ScaleMixture(pi=pi, sigma1=math.exp(-minus_log_sigma1), sigma2=math.exp(-minus_log_sigma2))
     plain = meada(
         beta=beta, gamma=gamma, step_size=step_size, steps=steps, units=units,
@@ -83,13 +66,7 @@ def meada_bnn(
 
 
 def free_energy(
-    net: nn.Module,
-    batch: Batch,
-    context: Context,
-    *,
-    draws: int,
-    share: Callable[[int, int], float],
-    temperature: float,
+    net: nn.Module, batch: Batch, context: Context, *, draws: int, share: ShareOf, temperature: float
 ) -> Scalar:
     r"""Mean over j of :math:`\pi_i [\log q(\theta_j) - \log p(\theta_j)] - \log p(D_i|\theta_j)`,
 
@@ -129,7 +106,4 @@ def blundell_share(i: int, m: int) -> float:
     return 2.0 ** -(i + 1) / -math.expm1(-m * math.log(2))
 
 
-SHARES: dict[str, Callable[[int, int], float]] = {
-    "uniform": uniform_share,
-    "blundell": blundell_share,
-}
+SHARES: dict[str, ShareOf] = {"uniform": uniform_share, "blundell": blundell_share}

@@ -1,24 +1,22 @@
-"""MetaReg (Balaji et al., 2018): learn the regulariser that lets one domain serve another.
+"""MetaReg (Balaji et al., 2018): learn a penalty on the head with which training on one domain helps another.
 
-First a network with a read-out theta_i for each domain learns beside R_phi(theta) =
+First a network with a head theta_i for each domain is trained together with R_phi(theta) =
 sum_k phi_k |theta_k|: a few steps on domain a with R_phi should be good for domain b. Then the
-network itself learns from all domains with R_phi added, phi fixed.
+network itself is trained on all domains with R_phi added, phi fixed.
 """
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from meada.errors import MeadaError
-from meada.methods.method import Context, Method, Parts, risk
+from meada.errors import check_range
+from meada.methods.method import Context, Method, Parts, cross_entropy_loss
 from meada.methods.parts.descent import Descent
-from meada.methods.parts.domains import at_least_two, members, shuffled
-from meada.methods.parts.each_domain import EachDomain
-from meada.methods.parts.readout import afresh, check_splits, features
-from meada.networks.head import head_of
+from meada.methods.parts.domains import EachDomain, head_per_domain, members, shuffled, without_head
+from meada.networks.embedding import head_of
 from meada.types import Batch, Embedding, Labels, Scalar
 
-Theta = dict[str, Tensor]  # weights of a read-out by name
+Theta = dict[str, Tensor]  # weights of a head by name
 
 
 def metareg(
@@ -37,20 +35,15 @@ def metareg(
         inner_steps: l, the steps on domain a that phi's gradient passes through.
         inner_lr: rate of these.
         phi_lr: rate of phi's own descent.
-        lr, momentum: of the first stage's network and read-outs.
+        lr, momentum: of the first stage's network and heads.
     """
-    if not 0 <= share < 1 or inner_steps < 1 or min(inner_lr, phi_lr, lr) <= 0:
-        raise MeadaError(
-            f"metareg: share={share}, inner_steps={inner_steps}, "
-            f"inner_lr={inner_lr}, phi_lr={phi_lr}, lr={lr}: a share below 1, "
-            "a step or more and rates above 0 are needed"
-        )
+    check_range("metareg", "[0, 1)", share=share)
+    check_range("metareg", "[1, inf)", inner_steps=inner_steps)
+    check_range("metareg", "(0, inf)", inner_lr=inner_lr, phi_lr=phi_lr, lr=lr)
 
     def build(net: nn.Module, example: Batch, context: Context) -> Parts:
-        at_least_two(len(context.domains), "metareg")
-        check_splits(net, example.x)
-        trunk, phi = features(net), Regulariser(head_of(net))
-        heads = nn.ModuleList(afresh(head_of(net)) for _ in context.domains)
+        heads = head_per_domain(net, example.x, len(context.domains), "metareg")
+        trunk, phi = without_head(net), Regulariser(head_of(net))
         descent = Descent(name="sgd", lr=lr, momentum=momentum)
         return Parts(
             nn.ModuleDict({"trunk": trunk, "heads": heads, "phi": phi}),
@@ -66,16 +59,16 @@ def metareg(
         assert isinstance(heads, nn.ModuleList) and isinstance(phi, Regulariser)
         if context.step >= int(share * context.total_steps):
             # the network has had no gradient so far, and so is as it was at the start
-            return risk(net, batch, context) + phi(dict(head_of(net).named_parameters()), fixed=True)
+            return cross_entropy_loss(net, batch, context) + phi(dict(head_of(net).named_parameters()), fixed=True)
         places = members(batch, "metareg", len(heads))
         z = [trunk(batch.x[of_one]) for of_one in places]
         y = [batch.y[of_one] for of_one in places]
         own = sum(cross_entropy(heads[d](z[d]), y[d]) for d in range(len(heads)))
         a, b = shuffled(len(heads), context.generator)[:2]
         theta = {name: weight.detach() for name, weight in heads[a].named_parameters()}
-        # features and read-outs are constants here: this term is phi's alone
+        # features and heads are constants here: this term is phi's alone
         tuned = inner(theta, phi, z[a].detach(), y[a], steps=inner_steps, lr=inner_lr)
-        return own + readout_risk(tuned, z[b].detach(), y[b])
+        return own + head_loss(tuned, z[b].detach(), y[b])
 
     return Method(
         loss=EachDomain(loss),
@@ -86,7 +79,7 @@ def metareg(
 
 
 class Regulariser(nn.Module):
-    """R_phi, a weight phi_k for every weight and bias of a read-out; at first all are zero."""
+    """R_phi, a weight phi_k for every weight and bias of a head; at first all are zero."""
 
     def __init__(self, layer: nn.Linear) -> None:
         super().__init__()
@@ -107,11 +100,11 @@ def inner(theta: Theta, phi: Regulariser, z: Embedding, y: Labels, *, steps: int
     """
     theta = {name: weight.detach().requires_grad_() for name, weight in theta.items()}
     for _ in range(steps):
-        value = readout_risk(theta, z, y) + phi(theta)
+        value = head_loss(theta, z, y) + phi(theta)
         slopes = torch.autograd.grad(value, list(theta.values()), create_graph=True)
         theta = {k: w - lr * g for (k, w), g in zip(theta.items(), slopes, strict=True)}
     return theta
 
 
-def readout_risk(theta: Theta, z: Embedding, y: Labels) -> Scalar:
+def head_loss(theta: Theta, z: Embedding, y: Labels) -> Scalar:
     return cross_entropy(nn.functional.linear(z, theta["weight"], theta.get("bias")), y)

@@ -1,4 +1,4 @@
-"""What sets one way of training apart from another: a few slots, each with a neutral default."""
+"""What a training method is: a loss, what a round adds to the pool, and further slots with neutral defaults."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from meada.types import Batch, Families, Scalar
 class Parts:
     """Modules and optimisers of a method's own: trained, moved, saved and resumed with the network.
 
-    Each step, the loss is differentiated once and every optimiser here steps beside the network's.
+    Each step, the loss is differentiated once and every optimiser here steps next to the network's.
     """
 
     modules: nn.ModuleDict = field(default_factory=nn.ModuleDict)
@@ -59,12 +59,12 @@ Adapt = Callable[[nn.Module], nn.Module]
 Augment = Callable[[Tensor, torch.Generator], Tensor]  # of images as the pool holds them
 
 
-def risk(net: nn.Module, batch: Batch, context: Context) -> Scalar:
+def cross_entropy_loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
     """Cross-entropy, averaged over the batch."""
     return cross_entropy(net(batch.x), batch.y)
 
 
-def keep(net: nn.Module, pool: Pool, context: Context) -> None:
+def no_growth(net: nn.Module, pool: Pool, context: Context) -> None:
     """Grow nothing."""
 
 
@@ -80,11 +80,11 @@ def unchanged(net: nn.Module) -> nn.Module:
 class Method:
     """``Method()`` is ERM."""
 
-    loss: Loss = risk  # minimisation phase: what the optimiser descends
-    grow: Grow = keep  # maximisation phase: what each round adds to the pool
+    loss: Loss = cross_entropy_loss  # minimisation phase: what the optimiser descends
+    grow: Grow = no_growth  # maximisation phase: what each round adds to the pool
     build: Build = no_parts  # modules and optimisers of its own
     adapt: Adapt = unchanged  # the network it trains in place of the one it is given
-    growth: Callable[[int, int], int] = lambda n, rounds: n  # pool size after so many rounds
+    growth: Callable[[int, int], int] = lambda n, rounds: n  # pool size after N rounds
     augment: Augment | None = None  # what its minimisation phase does to the images of a batch
     families: Families = frozenset()  # the kinds of image change that it trains on
     title: str = ""  # for tables and reports

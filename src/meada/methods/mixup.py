@@ -1,11 +1,11 @@
-"""Mixup (Zhang et al., 2018): the network is linear between two images and their labels."""
+"""Mixup (Zhang et al., 2018): train on weighted means of two images and of their labels."""
 
 from functools import partial
 
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from meada.errors import MeadaError
+from meada.errors import check_range
 from meada.images.random_ops import beta, shuffle
 from meada.methods.method import Context, Method
 from meada.types import Batch, Labels, Logits, Scalar
@@ -16,21 +16,20 @@ def mixup(*, alpha: float = 1.0) -> Method:
 
     ``alpha`` is 1 as the paper has it for CIFAR.
     """
-    if alpha <= 0:
-        raise MeadaError(f"mixup: alpha is {alpha}: a number above 0 is needed")
+    check_range("mixup", "(0, inf)", alpha=alpha)
     return Method(
-        loss=partial(mixed_risk, alpha=alpha),
+        loss=partial(mixed_loss, alpha=alpha),
         title="Mixup",
         about="Train on weighted means of two images and of their labels.",
     )
 
 
-def mixed_risk(net: nn.Module, batch: Batch, context: Context, *, alpha: float) -> Scalar:
+def mixed_loss(net: nn.Module, batch: Batch, context: Context, *, alpha: float) -> Scalar:
     share, partner = beta(alpha, context.generator), shuffle(batch.x, context.each)
     x = share * batch.x + (1 - share) * batch.x[partner]
-    return shared_risk(net(x), batch.y, batch.y[partner], share)
+    return shared_loss(net(x), batch.y, batch.y[partner], share)
 
 
-def shared_risk(logits: Logits, y: Labels, other: Labels, share: float) -> Scalar:
+def shared_loss(logits: Logits, y: Labels, other: Labels, share: float) -> Scalar:
     """Cross-entropy to a label that is ``y`` by ``share`` and ``other`` by the rest."""
     return share * cross_entropy(logits, y) + (1 - share) * cross_entropy(logits, other)

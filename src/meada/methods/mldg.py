@@ -1,4 +1,4 @@
-"""MLDG (Li et al., 2018): a step on some domains that is also good for a domain it did not see.
+"""MLDG (Li et al., 2018): take steps on some domains that also lower the loss on a domain held out from the step.
 
 One source domain at random plays the unseen one. F is the risk on the others, G the risk on it
 after a step down F: the network descends F(theta) + beta G(theta - alpha grad F(theta)).
@@ -13,10 +13,9 @@ from torch import nn
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
-from meada.errors import MeadaError
+from meada.errors import MeadaError, check_range
 from meada.methods.method import Context, Method
-from meada.methods.parts.domains import Places, members, shuffled, summed
-from meada.methods.parts.each_domain import EachDomain
+from meada.methods.parts.domains import EachDomain, Places, members, shuffled, summed
 from meada.types import Batch, Scalar
 
 Order = Literal["second", "first"]
@@ -30,24 +29,23 @@ def mldg(*, alpha: float = 1e-3, beta: float = 1.0, order: Order = "second") -> 
         beta: weight of G.
         order: ``second`` differentiates through that step; ``first`` takes grad F as a constant.
     """
-    if alpha < 0 or beta < 0 or order not in ("second", "first"):
-        raise MeadaError(
-            f"mldg: alpha={alpha}, beta={beta}, order='{order}': numbers from 0 up and 'second' or 'first' are needed"
-        )
+    check_range("mldg", "[0, inf)", alpha=alpha, beta=beta)
+    if order not in ("second", "first"):
+        raise MeadaError(f"mldg: order must be 'second' or 'first', got '{order}'")
     return Method(
-        loss=EachDomain(partial(meta_risk, alpha=alpha, beta=beta, order=order)),
+        loss=EachDomain(partial(meta_loss, alpha=alpha, beta=beta, order=order)),
         title="MLDG",
         about="Take steps on some source domains that also help on one held out from the step.",
         passes=(1.0, 3.0 if order == "second" else 2.0),
     )
 
 
-def meta_risk(net: nn.Module, batch: Batch, context: Context, *, alpha: float, beta: float, order: Order) -> Scalar:
+def meta_loss(net: nn.Module, batch: Batch, context: Context, *, alpha: float, beta: float, order: Order) -> Scalar:
     r""":math:`F(\theta) + \beta\, G(\theta - \alpha \nabla F(\theta))`."""
     places = members(batch, "mldg")
     unseen, *seen = (places[k] for k in shuffled(len(places), context.generator))
     theta = {name: weight for name, weight in net.named_parameters() if weight.requires_grad}
-    f = risk_of(net, theta, batch, seen)
+    f = loss_of(net, theta, batch, seen)
     grad_f = torch.autograd.grad(
         f,
         list(theta.values()),
@@ -56,10 +54,10 @@ def meta_risk(net: nn.Module, batch: Batch, context: Context, *, alpha: float, b
         materialize_grads=True,
     )
     after = {k: w - alpha * g for (k, w), g in zip(theta.items(), grad_f, strict=True)}
-    return f + beta * risk_of(net, after, batch, [unseen])
+    return f + beta * loss_of(net, after, batch, [unseen])
 
 
-def risk_of(net: nn.Module, theta: Mapping[str, torch.Tensor], batch: Batch, places: Places) -> Scalar:
+def loss_of(net: nn.Module, theta: Mapping[str, torch.Tensor], batch: Batch, places: Places) -> Scalar:
     """The risks of some domains, added up, with ``theta`` for the network's weights."""
     x, y = batch.x[torch.cat(places)], batch.y[torch.cat(places)]
     ce = cross_entropy(functional_call(net, dict(theta), (x,)), y, reduction="none")

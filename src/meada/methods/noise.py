@@ -1,4 +1,4 @@
-"""The control of ME-ADA: each new sample is its parent moved as far, in a direction of chance."""
+"""Control for ME-ADA: move each sample by the same distance in a random direction."""
 
 import warnings
 from collections.abc import Callable
@@ -30,14 +30,14 @@ def noise(*, grow: Rule = "pool", block: int = 128, **ascent: Any) -> Method:
     plain = meada(grow=grow, block=block, **ascent)
     return replace(
         plain,
-        grow=partial(scatter, climb=plain.grow, parents=PARENTS[grow], block=block),
+        grow=partial(append_displaced, climb=plain.grow, parents=PARENTS[grow], block=block),
         title="Noise control",
         about="Control for ME-ADA: move each image by the same distance in a random direction.",
         families=frozenset({"noise"}),
     )
 
 
-def scatter(
+def append_displaced(
     net: nn.Module,
     pool: Pool,
     context: Context,

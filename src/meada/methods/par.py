@@ -1,4 +1,4 @@
-"""PAR (Wang et al., 2019): no small patch alone may tell the class.
+"""PAR (Wang et al., 2019): penalise features of small patches from which the class can be predicted.
 
 A patch classifier h looks at every place of the first convolution's map and learns to name the
 image's class; through a gradient reversal the network learns to make that impossible:
@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from meada.errors import MeadaError
+from meada.errors import MeadaError, check_range
 from meada.methods.method import Context, Method, Parts
 from meada.networks.freezing import frozen, submodule
 from meada.types import Batch, Labels, Scalar
@@ -40,14 +40,12 @@ def par(
         kernel: width of a patch in that map (PAR_B: 3).
         hidden: widths of h's hidden layers (PAR_M: 100, 50).
     """
-    if weight < 0 or lr <= 0 or kernel < 1 or any(width < 1 for width in hidden):
-        raise MeadaError(
-            f"weight={weight}, lr={lr}, kernel={kernel}, hidden={list(hidden)}: a weight from 0 "
-            "up, a rate above 0, and widths from 1 up are needed"
-        )
+    check_range("par", "[0, inf)", weight=weight)
+    check_range("par", "(0, inf)", lr=lr)
+    check_range("par", "[1, inf)", kernel=kernel, hidden=min(hidden, default=1))
 
     def build(net: nn.Module, example: Batch, context: Context) -> Parts:
-        with torch.no_grad(), frozen(net), looking(net, layer) as seen:
+        with torch.no_grad(), frozen(net), layer_outputs(net, layer) as seen:
             logits = net(example.x.to(next(net.parameters()).device))
         h = patch_classifier(seen[-1].shape[1], [*hidden, logits.shape[1]], kernel).to(logits)
         # weight decay is the network's: h has an optimiser to itself
@@ -55,9 +53,9 @@ def par(
 
     def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
         h = context.parts.modules["patch"]
-        with looking(net, layer) as seen:
+        with layer_outputs(net, layer) as seen:
             logits = net(batch.x)
-        return cross_entropy(logits, batch.y) + patch_risk(h(reverse(seen[-1], weight)), batch.y)
+        return cross_entropy(logits, batch.y) + patch_loss(h(reverse(seen[-1], weight)), batch.y)
 
     return Method(
         loss=loss,
@@ -90,7 +88,7 @@ def reverse(x: Tensor, weight: float) -> Tensor:
     return Reverse.apply(x, weight)
 
 
-def patch_risk(logits: PatchLogits, y: Labels) -> Scalar:
+def patch_loss(logits: PatchLogits, y: Labels) -> Scalar:
     """Cross-entropy of the image's class, averaged over images and places."""
     return cross_entropy(logits, y[:, None, None].expand(-1, *logits.shape[2:]))
 
@@ -106,7 +104,7 @@ def patch_classifier(channels: int, widths: Sequence[int], kernel: int) -> nn.Se
 
 
 @contextmanager
-def looking(net: nn.Module, layer: str) -> Iterator[list[Map]]:
+def layer_outputs(net: nn.Module, layer: str) -> Iterator[list[Map]]:
     """What ``layer`` gives in the forward passes inside; the latest comes last."""
     seen: list[Map] = []
     hook = find_layer(net, layer).register_forward_hook(lambda _m, _x, out: seen.append(out))

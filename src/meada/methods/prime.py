@@ -4,7 +4,7 @@ from functools import partial
 
 from torch import nn
 
-from meada.errors import MeadaError
+from meada.errors import check_range
 from meada.methods.method import Context, Method
 from meada.methods.parts.views import batch_random, views_loss
 from meada.spaces import Space
@@ -23,8 +23,7 @@ def prime(*, width: int = 3, depth: int = 3, consistency: float = 12.0) -> Metho
         depth: transformations in a chain, from 1 up to this many.
         consistency: weight of the divergence.
     """
-    if consistency < 0:
-        raise MeadaError(f"consistency must be 0 or more, got {consistency}")
+    check_range("prime", "[0, inf)", consistency=consistency)
     space = mixture(filter(), colour_curve(), warp(), width=width, depth=depth)
     return Method(
         loss=partial(clean_and_two_views_loss, space=space, consistency=consistency),

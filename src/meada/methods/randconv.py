@@ -4,7 +4,7 @@ from functools import partial
 
 from torch import nn
 
-from meada.errors import MeadaError
+from meada.errors import check_range
 from meada.methods.method import Context, Method
 from meada.methods.parts.views import batch_random, views_loss
 from meada.spaces import Space, skip_mix
@@ -19,8 +19,7 @@ def randconv(*, consistency: float = 10.0, bank: int = 1) -> Method:
         consistency: the authors' 10 for views blended with the image.
         bank: kernels per view and step; 1 is the authors', one kernel for the whole batch.
     """
-    if consistency < 0 or bank < 0:
-        raise MeadaError(f"consistency and bank must be 0 or more, got {consistency} and {bank}")
+    check_range("randconv", "[0, inf)", consistency=consistency, bank=bank)
     space = skip_mix(random_convolution(bank=bank))
     return Method(
         loss=partial(three_views_loss, space=space, consistency=consistency),

@@ -2,15 +2,19 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
+import numpy as np
+import torch
 from torch import nn
 
 from meada.errors import MeadaError
-from meada.maximise import hard_views
+from meada.maximise import chosen_candidates
 from meada.methods.method import Context, Method
 from meada.methods.parts.views import batch_random, sample_index, views_loss
-from meada.spaces import Space, find_space
-from meada.types import Batch, Images, Scalar
+from meada.objective import Objective
+from meada.spaces import Space, find_space, view_random
+from meada.types import Batch, Scalar
 
 
 def tilted(
@@ -22,6 +26,7 @@ def tilted(
     gamma: float = 0.0,
     consistency: float = 0.0,
     views: int = 1,
+    handed_on: bool = False,
 ) -> Method:
     """Mean cross-entropy over the clean image and its views, plus ``consistency`` times their divergence.
 
@@ -34,6 +39,7 @@ def tilted(
         beta, gamma: weights of entropy and transport cost in the score.
         consistency: weight of the Jensen-Shannon divergence between the predictions for all views.
         views: 1 is the chosen view; 2 adds a random one.
+        handed_on: a control: each image gets the transformation that was chosen for the image before it in the batch.
     """
     if k < 1:
         raise MeadaError(f"k must be 1 or more, got {k}")
@@ -44,10 +50,20 @@ def tilted(
     if consistency < 0:
         raise MeadaError(f"consistency must be 0 or more, got {consistency}")
     chosen = find_space(space)
-    choice = partial(hard_views, space=chosen, k=k, hardness=hardness, beta=beta, gamma=gamma)
+    choice = partial(
+        chosen_candidates, space=chosen, objective=Objective(beta=beta, gamma=gamma), k=k, hardness=hardness
+    )
     scored = k if k > 1 and hardness > 0 else 0
     return Method(
-        loss=partial(tilted_loss, choice=choice, space=chosen, first_spare=k, views=views, consistency=consistency),
+        loss=partial(
+            tilted_loss,
+            choice=choice,
+            space=chosen,
+            first_spare=k,
+            views=views,
+            consistency=consistency,
+            shift=int(handed_on),
+        ),  # fmt: skip
         families=chosen.families,
         title="Tilted" if scored else "Random views",
         about=f"Trains on clean images and on views from the space '{chosen.name}', "
@@ -61,14 +77,22 @@ def tilted_loss(
     batch: Batch,
     context: Context,
     *,
-    choice: Callable[..., Images],
+    choice: Callable[..., Any],
     space: Space,
     first_spare: int,
     views: int,
     consistency: float,
+    shift: int = 0,
 ) -> Scalar:
-    """``first_spare`` is the number of a candidate that the choice does not use: the random view."""
-    made = [choice(net, batch.x, batch.y, seed=context.seed, step=context.step, index=sample_index(batch))]
+    """``first_spare`` is the number of a candidate that the choice does not use: the random view.
+
+    ``shift``: how far transformations are handed on within the batch; 0 leaves each image its own.
+    """
+    x, rows = batch.x, sample_index(batch)
+    numbers = choice(net, x, batch.y, seed=context.seed, step=context.step, rows=rows)
+    random = view_random(context.seed, context.step, np.roll(numbers, shift), np.roll(rows, shift))
+    with torch.no_grad():
+        made = [space.view(x, random, context.step)]
     if views == 2:
         made.append(space.view(batch.x, batch_random(batch, context, first_spare), context.step))
     return views_loss(net, batch, [batch.x, *made], labelled=1 + views, consistency=consistency)

@@ -5,7 +5,7 @@ from functools import partial
 from torch import Tensor, nn
 
 from meada.images import tones, warps
-from meada.methods.method import Context, Method, risk
+from meada.methods.method import Context, Method, cross_entropy_loss
 from meada.methods.parts.views import batch_random
 from meada.spaces import Space
 from meada.spaces.operations import Operation, one_operation
@@ -48,7 +48,7 @@ def trivialaugment() -> Method:
 
 def view_loss(net: nn.Module, batch: Batch, context: Context, *, space: Space) -> Scalar:
     x = space.view(batch.x, batch_random(batch, context), context.step)
-    return risk(net, batch._replace(x=x), context)
+    return cross_entropy_loss(net, batch._replace(x=x), context)
 
 
 def _bin(strength: Tensor) -> Tensor:

@@ -4,15 +4,11 @@ from collections.abc import Callable
 
 from torch import nn
 
-from meada.networks.alexnet import alexnet
-from meada.networks.allconv import allconv
 from meada.networks.bayesian import to_bayesian
 from meada.networks.densenet import densenet, densenet40
 from meada.networks.efficientnet_lite import efficientnet_lite0, efficientnet_lite1, efficientnet_lite2
-from meada.networks.lenet import lenet
-from meada.networks.resnet import resnet18, resnet50
-from meada.networks.resnext import resnext, resnext29_4x32
-from meada.networks.wideresnet import wideresnet, wideresnet16_1
+from meada.networks.plain import alexnet, allconv, lenet
+from meada.networks.resnet import resnet18, resnet50, resnext, resnext29_4x32, wideresnet, wideresnet16_1
 
 __all__ = ["NETWORKS", "to_bayesian"]
 

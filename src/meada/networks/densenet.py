@@ -8,7 +8,7 @@ from torch.nn.functional import relu
 
 from meada.errors import MeadaError
 from meada.networks.normalise import CIFAR_MEAN, CIFAR_STD, Normalise
-from meada.networks.resnet import he_normal
+from meada.networks.resnet import he_normal, zero_bias_head
 
 
 class DenseLayer(nn.Module):
@@ -58,8 +58,8 @@ def densenet(
     n, rest = divmod(depth - 4, 6 if bottleneck else 3)
     if n < 1 or rest:
         raise MeadaError(
-            f"a DenseNet {'with' if bottleneck else 'without'} bottlenecks has "
-            f"{'6n' if bottleneck else '3n'} + 4 layers, not depth={depth}"
+            f"depth of a DenseNet {'with' if bottleneck else 'without'} bottlenecks must be "
+            f"{'6n' if bottleneck else '3n'} + 4, got {depth}"
         )
     channels = 2 * growth
     parts: OrderedDict[str, nn.Module] = OrderedDict(
@@ -74,14 +74,12 @@ def densenet(
             kept = int(reduction * channels)
             parts[f"transition{block}"] = _transition(channels, kept)
             channels = kept
-    head = nn.Linear(channels, num_classes)
-    nn.init.zeros_(head.bias)
     parts |= OrderedDict(
         bn=nn.BatchNorm2d(channels),
         relu=nn.ReLU(),
         average=nn.AdaptiveAvgPool2d(1),
         flatten=nn.Flatten(),
-        head=head,
+        head=zero_bias_head(channels, num_classes),
     )
     return he_normal(nn.Sequential(parts))
 

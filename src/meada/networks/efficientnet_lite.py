@@ -1,4 +1,4 @@
-"""EfficientNet-Lite0, 1 and 2 for photographs: small networks for CPUs, under timm's names."""
+"""EfficientNet-Lite0, 1 and 2: small networks for photographs on CPUs, under timm's names."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad, relu6
 
 from meada.networks.normalise import Normalise
-from meada.networks.pretrained.packages import load_packaged
+from meada.networks.pretrained import load_packaged
 from meada.types import Images, Logits
 
 # Repeats, kernel, stride, expansion, channels of each stage: Lite0, in the published code's notation.

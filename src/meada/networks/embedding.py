@@ -1,4 +1,4 @@
-"""Find the embedding z in any classifier: forward passes that give the logits and z."""
+"""Find the embedding z and the head (the last nn.Linear) in any classifier."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -44,12 +44,17 @@ def embedding_passes(net: nn.Module, embedding: str | None = None) -> Iterator[F
             f"the network must be an ordinary nn.Module, got TorchScript ({type(net).__name__}), whose layers "
             "take no hooks: give the Python module that it was made from"
         )
+    if embedding is not None and not isinstance(embedding, str):
+        raise MeadaError(f"embedding must be the name of a submodule, got {embedding!r:.80}")
     seen: dict[str, Any] = {}
     hooks = _hook(net, embedding, seen)
+    passed = False  # what fails after a first pass has another cause than the images
 
     def forward(x: Images) -> tuple[Logits, Embedding]:
+        nonlocal passed
         seen.clear()
-        logits = logits_of(net(x), len(x))
+        logits = logits_of(net(x), len(x)) if passed else forward_pass(net, x)
+        passed = True
         return logits, _flat(seen, len(x), embedding)
 
     try:
@@ -67,22 +72,23 @@ def embedding_width(net: nn.Module, x: Images, embedding: str | None = None) -> 
 
 def check_fits(net: nn.Module, x: Images, labels: Tensor) -> None:
     """Refuse images and labels that the network cannot take, before any work is done."""
-    try:
-        with frozen(net), torch.no_grad():
-            classes = logits_of(net(x), len(x)).shape[1]
-    except MeadaError:
-        raise
-    except (RuntimeError, ValueError, TypeError) as error:
-        raise MeadaError(not_taken(net, x, error)) from None
+    with frozen(net), torch.no_grad():
+        classes = forward_pass(net, x).shape[1]
     if not 0 <= int(labels.min()) <= int(labels.max()) < classes:
         raise MeadaError(f"labels must be in 0..{classes - 1}, got {int(labels.min())} to {int(labels.max())}")
 
 
-def not_taken(net: nn.Module, x: Images, error: Exception) -> str:
-    """The sentence on images that the network's forward pass fails on."""
-    what = (str(error).splitlines() or [type(error).__name__])[0]
-    grey = ": grey images for a network of colour ones? use images.expand(-1, 3, -1, -1)" if x.shape[1] == 1 else ""
-    return f"{type(net).__name__} does not take images of shape {tuple(x.shape[1:])}: {what}{grey}"
+def forward_pass(net: nn.Module, x: Images) -> Logits:
+    """The logits of ``x``; images that the network fails on are named."""
+    try:
+        return logits_of(net(x), len(x))
+    except (MeadaError, torch.OutOfMemoryError):
+        raise
+    except (RuntimeError, ValueError, TypeError) as error:
+        what = (str(error).splitlines() or [type(error).__name__])[0]
+        grey = ": grey images for a network of colour ones? use images.expand(-1, 3, -1, -1)" if x.shape[1] == 1 else ""
+        name, shape = type(net).__name__, tuple(x.shape[1:])
+        raise MeadaError(f"{name} does not take images of shape {shape}: {what}{grey}") from error
 
 
 def _hook(net: nn.Module, embedding: str | None, seen: dict[str, Any]) -> list[Any]:
@@ -154,3 +160,43 @@ def _flat(seen: dict[str, Any], n: int, embedding: str | None) -> Embedding:
 def _single(values: Tensor) -> Tensor:
     """Half precision is for the network alone: objective and update are at least fp32."""
     return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values
+
+
+def head_name(net: nn.Module) -> str:
+    """The name of the last ``nn.Linear``.
+
+    >>> head_name(nn.Sequential(nn.Flatten(), nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)))
+    '3'
+    """
+    names = [name for name, module in net.named_modules() if isinstance(module, nn.Linear)]
+    if not names or not names[-1]:
+        raise MeadaError(f"the last layer of {type(net).__name__} must be an nn.Linear after other layers, got none")
+    return names[-1]
+
+
+def head_of(net: nn.Module) -> nn.Linear:
+    layer = net.get_submodule(head_name(net))
+    assert isinstance(layer, nn.Linear)
+    return layer
+
+
+def set_head(net: nn.Module, layer: nn.Module) -> nn.Module:
+    """Put ``layer`` in the place of the head; return the same network."""
+    owner, _, leaf = head_name(net).rpartition(".")
+    setattr(net.get_submodule(owner), leaf, layer)
+    return net
+
+
+def features(net: nn.Module, images: Tensor, *, batch_size: int = 64) -> Embedding:
+    """The head's inputs for all images, (N, D), computed in eval mode in batches; bytes or floats in [0, 1].
+
+    >>> net = nn.Sequential(nn.Flatten(), nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
+    >>> x = torch.rand(5, 1, 2, 2)
+    >>> torch.allclose(head_of(net)(features(net, x)), net(x))
+    True
+    """
+    net = unwrap(net)
+    weight = head_of(net).weight
+    scale = 255 if images.dtype == torch.uint8 else 1
+    with frozen(net), torch.no_grad(), embedding_passes(net) as forward:
+        return torch.cat([forward(x.to(weight) / scale)[1].cpu() for x in images.split(batch_size)])

@@ -12,10 +12,9 @@ from torch import Tensor, nn
 
 from meada.entropy import UNCERTAINTY, Uncertainty
 from meada.errors import MeadaError, nearest
-from meada.networks.bayesian.weight_sample import Stochastic, WeightSample, using_weights
+from meada.networks.bayesian.variational import Stochastic, WeightSample, using_weights
 from meada.networks.embedding import embedding_passes
-from meada.networks.freezing import frozen
-from meada.networks.layout import channels_last
+from meada.networks.freezing import channels_last, frozen
 from meada.streams import key
 from meada.types import Images
 

@@ -1,4 +1,4 @@
-"""The growing training set D: the source, then one block of harder samples a round."""
+"""The growing training set D: the source images, then one block of harder samples per round."""
 
 import tempfile
 from collections.abc import Callable
@@ -137,7 +137,7 @@ class Pool:
             path = block_path(self.folder, self.rounds + 1)
             parents = path.with_suffix(".parents.npy")
             if not (path.exists() and parents.exists()):
-                raise MeadaError(f"{path}: the pool's block is missing; train anew")
+                raise MeadaError(f"{path}: the pool's block is missing; train again")
             images = read_block(path, on_disk=self._spills(path.stat().st_size))
             check_block(path, len(images), images.nbytes)
             self._born(images, torch.from_numpy(load_array(parents)))
@@ -176,7 +176,7 @@ class Growth:
         if pool.folder is not None or self._spills:
             path = block_path(pool._home(), pool.rounds + 1)
             self._file = BlockFile(path, shape, pool.dtype, origin, world)
-            if world.leads:
+            if world.is_node_writer:
                 _save_array(path.with_suffix(".parents.npy"), parents)
         self._images = None if self._file else torch.empty(shape, dtype=pool.dtype)
         self.there = self._file.there.clone() if self._file else torch.zeros(shape[0]).byte()
@@ -265,5 +265,5 @@ def _checked(images: Tensor | DiskImages, labels: Tensor) -> tuple[Tensor | Disk
     if not isinstance(images, DiskImages):  # those were checked when they were written
         images = as_images(images)
     if len(images) == 0:
-        raise MeadaError("the source is empty: at least one labelled image is needed")
+        raise MeadaError("the source must have at least one labelled image, got none")
     return images, as_labels(labels, len(images))

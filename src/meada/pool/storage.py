@@ -1,4 +1,4 @@
-"""Blocks of images on disk: reserved whole, written piece by piece, read without staying."""
+"""Image blocks on disk: pre-allocated, written piece by piece, memory-mapped so that resident memory stays constant."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from meada.pool.piece_sums import PieceSums, Span
 from meada.types import Labels
 
 TOUCHED = 64 << 10  # bytes that the kernel maps around a page that is asked for
-HELD = 512 << 20  # bytes of a file on disk that may be in the process at once
+RESIDENT = 512 << 20  # bytes of a file on disk that may be in the process at once
 NUMPY = {torch.uint8: np.uint8, torch.float32: np.float32, torch.float64: np.float64}
 
 
@@ -29,7 +29,7 @@ NUMPY = {torch.uint8: np.uint8, torch.float32: np.float32, torch.float64: np.flo
 class DiskImages:
     """A finished ``.npy`` file, indexed like a tensor.
 
-    The file is mapped, and after some reads let go of and mapped anew: pages that were read do not
+    The file is mapped, and after some reads let go of and mapped again: pages that were read do not
     add up in the process, so its memory stays the same however large the pool is.
     """
 
@@ -75,12 +75,12 @@ class _Map:
 
     def used(self, more: int) -> None:
         self.bytes += more
-        if self.bytes > HELD:
+        if self.bytes > RESIDENT:
             self.array, self.bytes = None, 0
 
 
 class BlockFile:
-    """One ``.npy`` file of a known shape, and beside it each process's note of what it has written.
+    """One ``.npy`` file of a known shape, and next to it each process's note of what it has written.
 
     A process that dies in the middle leaves all of it behind; the next ones open it and go on,
     however many they are.
@@ -100,20 +100,20 @@ class BlockFile:
         self._row = torch.Size(shape[1:]).numel() * dtype.itemsize
         self._sums = PieceSums(path, world.rank)
         world.barrier()  # nobody is still reading notes that the next lines replace
-        spans = self._left_behind() if world.leads else []
-        if world.leads:
-            spans = self._whole(spans, shape[0])
+        spans = self._earlier_spans() if world.is_node_writer else []
+        if world.is_node_writer:
+            spans = self._undamaged(spans, shape[0])
             for note in _notes(path):
                 note.unlink()
             if spans:
-                self._say(spans)
+                self._write_note(spans)
             else:
                 self._sums.begin(_reserve(path, shape, dtype))
         world.barrier()
         self.there = torch.zeros(shape[0], dtype=torch.uint8)  # 1: written, here or before
-        for start, stop in spans if world.leads else self._left_behind():
+        for start, stop in spans if world.is_node_writer else self._earlier_spans():
             self.there[start:stop] = 1
-        world.least(self.there)  # on several machines: what each of them has
+        world.all_reduce_min(self.there)  # on several machines: what each of them has
         world.barrier()
         self._spans = spans
         self._start = path.stat().st_size - shape[0] * self._row
@@ -136,7 +136,7 @@ class BlockFile:
         self._sums.add(at, at + count, content)
         self.there[at : at + count] = 1
         self._spans = _merged([*self._spans, (at, at + count)])
-        self._say(self._spans)
+        self._write_note(self._spans)
 
     def read(self, at: int, count: int) -> bytes:
         with naming(self.path), open(self.path, "rb") as file:
@@ -144,15 +144,15 @@ class BlockFile:
             return file.read(count * self._row)
 
     def holds(self, at: int, content: bytes) -> bool:
-        """Whether the samples are there already: made by this process or another beside it."""
+        """Whether the samples are there already: made by this process or another next to it."""
         return self.read(at, len(content) // self._row) == content
 
-    def _say(self, spans: list[Span]) -> None:
+    def _write_note(self, spans: list[Span]) -> None:
         written = sum(stop - start for start, stop in spans)
-        told = {**self._about, "written": written, "spans": spans}
-        write_json(self.note, {**told, "crc32": _crc(told)}, checked=False)
+        note = {**self._about, "written": written, "spans": spans}
+        write_json(self.note, {**note, "crc32": _crc(note)}, checked=False)
 
-    def _whole(self, spans: list[Span], n: int) -> list[Span]:
+    def _undamaged(self, spans: list[Span], n: int) -> list[Span]:
         """Those of the samples left behind that are what was written; the others are made again."""
         if spans and not self._sums.known:
             self._sums.adopt(spans, self._row, n)
@@ -162,13 +162,13 @@ class BlockFile:
             warnings.warn(f"{self.path} is damaged: the samples that do not match are made again", stacklevel=3)
         return whole
 
-    def _left_behind(self) -> list[Span]:
+    def _earlier_spans(self) -> list[Span]:
         spans: list[Span] = []
         for path in _notes(self.path) if self.path.exists() else []:
             note = _read_note(path)
             written = int(note.pop("written", 0))
-            told = note.pop("spans", [(0, written)])
-            spans += [(start, stop) for start, stop in told] if note == self._about else []
+            listed = note.pop("spans", [(0, written)])
+            spans += [(start, stop) for start, stop in listed] if note == self._about else []
         return _merged(spans)
 
 
@@ -185,8 +185,8 @@ def _read_note(path: Path) -> dict[str, Any]:
     """A note that is damaged is left out: what it told of is made again."""
     try:
         note = json.loads(path.read_text(encoding="utf-8"))
-        told = note.pop("crc32", None)
-        if told not in (None, _crc({**note, "spans": [tuple(span) for span in note.get("spans", [])]})):
+        crc = note.pop("crc32", None)
+        if crc not in (None, _crc({**note, "spans": [tuple(span) for span in note.get("spans", [])]})):
             raise ValueError("its checksum does not match")
         return dict(note)
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -235,8 +235,8 @@ def exchange(file: BlockFile, pieces: Sequence[Labels], world: World) -> None:
             for places in replace(world, rank=owner).mine(pieces):
                 start, n = int(places[0]), len(places)
                 content = file.read(start, n) if world.rank == owner else b""
-                content = world.hand_out(content, owner)
-                if world.leads and not file.holds(start, content):
+                content = world.broadcast(content, owner)
+                if world.is_node_writer and not file.holds(start, content):
                     file.put(content, start, n)
         world.barrier()
     file.there[:] = 1
@@ -253,7 +253,7 @@ def _mapped(path: Path) -> NDArray[Any]:
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise MeadaError(f"{path}: a block of the pool cannot be read ({error})") from error
+        raise MeadaError(f"{path} must be a block of the pool, got a file that cannot be read ({error})") from error
 
 
 def _reserve(path: Path, shape: tuple[int, ...], dtype: torch.dtype) -> bytes:

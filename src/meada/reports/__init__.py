@@ -1,1 +1,1 @@
-"""Reads records on disk only: tables, curves, pictures, pages."""
+"""Reports on runs, made from their folders on disk alone."""

@@ -13,8 +13,9 @@ from torch import Tensor
 from meada.errors import MeadaError
 from meada.machine.terminal import SafeConsole
 from meada.reports.page.charts import save, sheet
-from meada.reports.page.gallery import rounds as galleries
-from meada.reports.page.gallery import stacked
+from meada.reports.page.training import rounds as galleries
+from meada.reports.page.training import stacked
+from meada.reports.shape import ROUND, check
 from meada.runs.run_folder import RunFolder
 
 ROWS = (  # short enough for three rounds on a terminal
@@ -29,11 +30,12 @@ HIGH = 4  # bands from here up lie at a quarter of a cycle a pixel and above
 def load_rounds(folder: RunFolder) -> list[dict[str, Any]]:
     """From the record, or from the log of a run that is not finished."""
     if folder.finished:
-        lines = folder.load_record()["rounds"]
+        lines = folder.load_record().get("rounds", [])
     elif folder.log.exists():
         lines = list(folder.read_log())
     else:
         raise MeadaError(f"{folder.path} holds no run to inspect: no record.json and no log.jsonl")
+    check({"rounds": lines}, {"rounds": [ROUND]}, folder.record if folder.finished else folder.log)
     rounds = [line for line in lines if "round" in line and "ce" in line]
     if not rounds:
         raise MeadaError(f"{folder.path}: no maximisation round has ended, or its method has none")
@@ -42,7 +44,7 @@ def load_rounds(folder: RunFolder) -> list[dict[str, Any]]:
 
 def load_gallery(folder: RunFolder) -> dict[str, Tensor]:
     if not folder.gallery.exists():
-        raise MeadaError(f"{folder.gallery} is not there: it is written when a round ends")
+        raise MeadaError(f"{folder.gallery} does not exist: it is written when a round ends")
     return folder.load_gallery()
 
 

@@ -101,7 +101,7 @@ def server(folder: Path, port: int = 0) -> ThreadingHTTPServer:
     try:
         return ThreadingHTTPServer((HOST, port), Page)
     except (OSError, OverflowError) as error:
-        raise MeadaError(f"port {port} of {HOST} cannot be had: {error}") from None
+        raise MeadaError(f"--serve must be a free port of {HOST}, got {port} ({error})") from None
 
 
 def page(folder: Path) -> str:

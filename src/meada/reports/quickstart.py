@@ -1,4 +1,4 @@
-"""What the quickstart ends with: a table on the terminal, three pictures, and the report with a word before it."""
+"""The end of the quickstart: a table on the terminal, pictures, and a report with an introduction."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,10 +10,10 @@ from meada.reports.page import build, write
 from meada.reports.page.accuracy import overview
 from meada.reports.page.blocks import Page, Section, Text
 from meada.reports.page.charts import draw
-from meada.reports.page.gallery import examples, rounds, stacked
 from meada.reports.page.groups import described, experiments
 from meada.reports.page.paper import comparison
-from meada.reports.page.terminal import print_blocks
+from meada.reports.page.text import print_blocks
+from meada.reports.page.training import examples, rounds, stacked
 from meada.reports.runs import find_runs
 
 TITLE = "Classifying digits of a style not seen in training"

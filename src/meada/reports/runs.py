@@ -1,4 +1,4 @@
-"""What runs left on disk, finished or not: recipe, record, log, pictures, predictions, attack."""
+"""Read a run's folder, finished or not: recipe, record, log, pictures, predictions, attack."""
 
 import json
 import shlex
@@ -12,7 +12,8 @@ from torch import Tensor
 
 from meada.errors import MeadaError
 from meada.evaluation.predictions import Predictions, load_predictions
-from meada.runs.identity import essence, held_recipe
+from meada.reports.shape import FINISHED, LINE, RECORD, check
+from meada.runs.identity import experiment_settings, recipe_in
 from meada.runs.recipe import Recipe, load_recipe, parse_toml
 from meada.runs.run_folder import RunFolder, read_json
 
@@ -45,18 +46,18 @@ class Run:
     @cached_property
     def settings(self) -> Recipe:
         """The recipe whole and checked; ``recipe`` is what the file says."""
-        return held_recipe(self.folder)
+        return recipe_in(self.folder)
 
     @cached_property
-    def essence(self) -> dict[str, Any]:
+    def experiment_settings(self) -> dict[str, Any]:
         """The settings that make the experiment, but for the seed; what an older recipe lacks stands at its default."""
         names = [table.get("name") for table in self.recipe.values() if isinstance(table, dict)]
         try:
             if any(":" in str(name) for name in names):  # somebody's own file: not run for a report
-                return essence(self.recipe, seed=False)
-            return essence(self.settings, seed=False)
+                return experiment_settings(self.recipe, seed=False)
+            return experiment_settings(self.settings, seed=False)
         except (MeadaError, OSError):
-            return essence(self.recipe, seed=False)
+            return experiment_settings(self.recipe, seed=False)
 
     @cached_property
     def changed(self) -> dict[str, Any] | None:
@@ -69,11 +70,11 @@ class Run:
             asked = load_recipe(held.name, seed=held.seed, scale=held.scaled)
         except MeadaError:
             return None
-        ours, theirs = essence(held), essence(asked)
+        ours, theirs = experiment_settings(held), experiment_settings(asked)
         return {k: ours[k] for k in sorted(ours) if theirs.get(k) != ours[k]}
 
     @property
-    def otherwise(self) -> str:
+    def differences(self) -> str:
         """For tables: nothing for a shipped recipe, else what sets the run apart from it."""
         if self.changed is None:
             return f"recipe {self.settings.name}"
@@ -112,18 +113,18 @@ class Run:
         return f"{threads} thread{'s' * (threads != 1)} of {self.record['environment']['processor']}"
 
     @cached_property
-    def _told(self) -> tuple[dict[str, Predictions], tuple[str, ...]]:
+    def _predictions(self) -> tuple[dict[str, Predictions], tuple[str, ...]]:
         path = self.folder.predictions
         return load_predictions(path) if path.exists() else ({}, ())
 
     @property
     def classes(self) -> tuple[str, ...]:
-        return self._told[1]
+        return self._predictions[1]
 
     def predictions(self, rule: str) -> dict[str, dict[str, Tensor]]:
         """Domain by domain; empty for runs that wrote none."""
-        told = self._told[0].get(rule)
-        return told.domains if told else {}
+        found = self._predictions[0].get(rule)
+        return found.domains if found else {}
 
     def gallery(self) -> dict[str, Tensor]:
         return self.folder.load_gallery()
@@ -131,9 +132,9 @@ class Run:
     def attack(self) -> dict[str, Any]:
         return read_json(self.folder.attack) if self.folder.attack.exists() else {}
 
-    def apart(self) -> dict[str, Any]:
+    def extra_scores(self) -> dict[str, Any]:
         """Domain -> rule -> scores, of domains that count in no mean."""
-        return self.folder.load_apart()
+        return self.folder.load_extra_scores()
 
 
 def _value(value: Any) -> str:
@@ -147,7 +148,7 @@ def find_runs(paths: Sequence[Path]) -> list[Run]:
     for path in paths:
         homes = [path] if _is_run(path) else _below(path)
         if not homes:
-            raise MeadaError(f"{path} holds no run: a folder with a record.json or a log.jsonl is needed")
+            raise MeadaError(f"{path} holds no run: it must have a record.json or a log.jsonl")
         found |= {home.resolve(): read_run(home) for home in homes}
     return list(found.values())
 
@@ -168,7 +169,10 @@ def read_run(path: Path) -> Run:
     record = folder.load_record() if folder.finished else _so_far(recipe, log)
     missing = {"recipe", "method", "seed", "results"} - record.keys()
     if missing:
-        raise MeadaError(f"{folder.record} is no record of a run: no {', '.join(sorted(missing))}")
+        raise MeadaError(f"{folder.record} must be the record of a run, got no {', '.join(sorted(missing))}")
+    check(record, FINISHED if folder.finished else RECORD, folder.record)
+    for line in log:
+        check(line, LINE, folder.log)
     return Run(folder, record, recipe, log)
 
 

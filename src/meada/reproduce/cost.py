@@ -1,19 +1,43 @@
-"""What a set of runs will cost: hours from records of its kind, bytes from its recipe."""
+"""Estimate a set of runs: hours from records of its kind or from a few timed steps, bytes from its recipe."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 import torch
 from torch import nn
 
-from meada.datasets import sizes_of
+from meada.algorithm import Watch, begin, nothing, train
+from meada.datasets import Samples, Sizes, sizes_of
 from meada.errors import MeadaError
-from meada.reproduce.item import Item, runs
-from meada.runs.identity import held_recipe
+from meada.evaluation import predict
+from meada.evaluation.validation_shifts import validation_families
+from meada.machine.terminal import Tell
+from meada.methods.method import Method
+from meada.pool import Pool
+from meada.reproduce import Item, runs
+from meada.runs.identity import recipe_in
+from meada.runs.network import build_network
 from meada.runs.recipe import Recipe, make, method_of
 
 COPIES = 4 + 3  # of the weights: each rule's choice, and candidates that may still be chosen
+PROBED = 40  # images of a batch that are timed at most: a step's time grows with its batch
+STEPS = 3  # minimisation steps that are timed, after one that is not
+READ = 32  # pictures read at once, at most
+CHOICES = 3  # checkpoints of a run that are scored on whole test sets, besides ties
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Seconds, each measured on this machine with this network."""
+
+    step: float  # a minimisation step on a batch
+    climb: float  # an ascent step on one picture
+    look: float  # reading one picture
 
 
 def kind(recipe: Recipe) -> str:
@@ -31,7 +55,7 @@ def expected_seconds(items: Sequence[Item], folders: Iterable[Path]) -> dict[str
     for folder in {f for out in folders for f in runs(out) if f.finished}:
         try:
             seconds = sum(folder.load_record()["seconds"].values())
-            took.setdefault(kind(held_recipe(folder)), []).append(seconds)
+            took.setdefault(kind(recipe_in(folder)), []).append(seconds)
         except (MeadaError, KeyError):  # a record that cannot be read has no time to tell
             continue
     means = {k: sum(values) / len(values) for k, values in took.items()}
@@ -79,3 +103,104 @@ def weights(recipe: Recipe, classes: int) -> int:
         with suppress(RuntimeError):  # what torch says where there are no values
             net = method_of(recipe).adapt(net)
     return sum(t.numel() * 4 for t in net.state_dict().values())
+
+
+def estimated_seconds(items: Sequence[Item], tell: Tell = nothing) -> dict[str, float]:
+    """By the items' names, from a few timed steps with the threads that torch has now.
+
+    Runs on data whose size is not known before it is read are left out.
+    """
+    known = [(item, sizes) for item in items if (sizes := sizes_of(item.recipe.data)) is not None]
+    different = {_step_of(item.recipe): (item.recipe, sizes) for item, sizes in known}
+    costs: dict[str, Costs] = {}
+    for steps, (recipe, sizes) in different.items():
+        tell("timing a few steps of each kind", len(costs), len(different))
+        costs[steps] = probe(recipe, sizes)
+    return {item.name: run_seconds(item.recipe, sizes, costs[_step_of(item.recipe)]) for item, sizes in known}
+
+
+def _step_of(recipe: Recipe) -> str:
+    """What the time of a step depends on; how many there are of it does not matter here."""
+    method = {k: v for k, v in recipe.method.items() if k not in ("grow", "beta", "gamma", "units")}
+    data = (recipe.data["name"], recipe.data.get("side"), len(recipe.data.get("targets", ())))
+    rest = (recipe.network, recipe.loss, recipe.plan.batch_size, recipe.precision)
+    return repr((method, data, rest))
+
+
+def probe(recipe: Recipe, sizes: Sizes) -> Costs:
+    """A few steps on noise; of a large batch a part, and as much longer."""
+    batch = recipe.plan.batch_size
+    few = batch if batch <= PROBED else PROBED // 5
+    short = recipe.plan.model_copy(update={"batch_size": few})
+    net = build_network(recipe, sizes.classes, file=False)
+    costs = measure(recipe.model_copy(update={"plan": short}), _noise(recipe, sizes), net)
+    return replace(costs, step=costs.step * batch / few)
+
+
+def _noise(recipe: Recipe, sizes: Sizes) -> Samples:
+    n = max(recipe.plan.batch_size, PROBED)
+    images = torch.randint(256, (n, 3, sizes.side, sizes.side), dtype=torch.uint8)
+    domains = torch.arange(n) % sizes.sources if sizes.sources > 1 else None
+    return Samples(images, torch.arange(n) % sizes.classes, domains)
+
+
+def run_seconds(recipe: Recipe, sizes: Sizes, costs: Costs) -> float:
+    """Seconds of all phases.
+
+    >>> from meada.runs.recipe import load_recipe
+    >>> costs, recipe = Costs(step=0.1, climb=0.01, look=0.0), load_recipe("digits/meada")
+    >>> run_seconds(recipe, sizes_of(recipe.data), costs)  # 10,000 steps, 70,000 new images of 15 steps
+    11500.0
+    """
+    method, look = method_of(recipe), recipe.evaluation
+    n, rounds = sizes.train, recipe.plan.rounds
+    _, steps = recipe.plan.in_steps(n, method.growth)
+    climbed = (method.growth(n, rounds) - n) * int(recipe.method.get("steps", 0))
+    candidates = -(-steps // look.every)
+    shifts = len(validation_families(method.families))
+    looked = candidates * (len(sizes.targets) * look.subset + shifts * look.crafted)
+    looked += CHOICES * sum(sizes.targets.values())
+    return steps * costs.step + climbed * costs.climb + looked * costs.look
+
+
+def measure(recipe: Recipe, samples: Samples, net: nn.Module) -> Costs:
+    """``net`` is trained for a few steps: give it a copy."""
+    method = method_of(recipe)
+    some = samples.first(max(recipe.plan.batch_size, READ))
+    pool = Pool(some.images, some.labels, some.domains, store=recipe.pool.store)
+    step, climb = _step(recipe, method, net, pool), _climb(recipe, method, net, pool)
+    predict(net, some.images[:READ])  # the first one is slower
+    read = _seconds(lambda: predict(net, some.images[:READ]))
+    return Costs(step, climb, read / len(some.images[:READ]))
+
+
+def _step(recipe: Recipe, method: Method, net: nn.Module, pool: Pool) -> float:
+    marks: list[float] = []
+    watch = Watch(stepped=lambda *_: marks.append(time.perf_counter()))
+    _train(recipe, method, net, pool, watch, rounds=0, total_steps=1 + STEPS)
+    return median(after - before for before, after in pairwise(marks))
+
+
+def _climb(recipe: Recipe, method: Method, net: nn.Module, pool: Pool) -> float:
+    """One ascent step on one picture; nothing where the method does not climb."""
+    steps = recipe.method.get("steps")
+    if not steps or method.growth(1, 1) == 1:
+        return 0.0
+    brief = method_of(recipe.model_copy(update={"method": {**recipe.method, "steps": 2}}))
+    n = min(len(pool), int(recipe.method.get("block", READ)))
+    few = Pool(pool.images(torch.arange(n)), pool.labels[:n], pool.domains[:n])
+    round_ = lambda: _train(recipe, brief, net, few, Watch(), rounds=1, total_steps=0)
+    return _seconds(round_) / (2 * n)
+
+
+def _train(recipe: Recipe, method: Method, net: nn.Module, pool: Pool, watch: Watch, **length: int) -> None:
+    plan = recipe.plan.model_copy(update={"min_steps": 0, "unit": "steps", **length})
+    place = recipe.embedding or None
+    training = begin(net, pool, method, recipe.descent, embedding=place)
+    train(training, pool, method, plan, recipe.descent, embedding=place, watch=watch)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    since = time.perf_counter()
+    work()
+    return time.perf_counter() - since

@@ -5,7 +5,6 @@ that is tried again resumes; elsewhere it starts again, and the files of its end
 """
 
 import logging
-import os
 import secrets
 import subprocess
 import tempfile
@@ -17,15 +16,17 @@ from typing import Any
 
 from meada.errors import MeadaError
 from meada.files import write_bytes, write_text
-from meada.reproduce.item import Item
+from meada.reproduce import Item
 from meada.reproduce.runner import (
     ELSEWHERE,
     Command,
     Outcome,
     Say,
-    die_with_parent,
+    last_line,
     named_by,
+    run_settings,
     train_command,
+    verdict,
 )
 from meada.runs.recipe import from_toml, to_toml
 
@@ -73,8 +74,7 @@ def on_ray(
             ended, _ = ray.wait(list(running), timeout=1.0)
             for ref in ended:
                 item = running.pop(ref)
-                message = _verdict(item, out, _end(ray, ref), outcome)
-                say(f"{item.name}: {message}; {len(running)} left")
+                say(f"{item.name}: {_brought_back(item, out, _end(ray, ref), outcome)}; {len(running)} left")
     finally:
         for ref in running:
             ray.cancel(ref, force=True)
@@ -115,18 +115,9 @@ def _trained(toml: str, out: Path, cores: int, command: Command, trust: Sequence
 
 
 def _train(words: list[str], cores: int) -> tuple[int, str]:
-    threads = {"OMP_NUM_THREADS": str(cores), "MKL_NUM_THREADS": str(cores)}
     with tempfile.TemporaryFile() as errors:
-        done = subprocess.run(
-            words,
-            env={**os.environ, **threads},
-            stdout=subprocess.DEVNULL,
-            stderr=errors,
-            preexec_fn=die_with_parent,
-        )
-        errors.seek(0)
-        lines = errors.read().decode(errors="replace").strip().splitlines()
-    return done.returncode, lines[-1] if lines else f"exit code {done.returncode}"
+        done = subprocess.run(words, **run_settings(cores, errors))
+        return done.returncode, last_line(errors, done.returncode)
 
 
 def _connected(address: str) -> Any:
@@ -154,13 +145,7 @@ def _end(ray: Any, ref: Any) -> End:
         return End(1, (str(error).strip().splitlines() or [type(error).__name__])[-1], 0.0)
 
 
-def _verdict(item: Item, out: Path, end: End, outcome: Outcome) -> str:
+def _brought_back(item: Item, out: Path, end: End, outcome: Outcome) -> str:
     for name, content in end.files.items():  # the record comes last: with it the run is done
         write_bytes(item.folder(out).path / name, content)
-    if end.code == 0:
-        return f"done in {end.seconds / 60:.1f} min"
-    if ELSEWHERE in end.line:
-        outcome.elsewhere.append(item.name)
-        return "running elsewhere"
-    outcome.failed[item.name] = end.line
-    return f"failed: {end.line}"
+    return verdict(item.name, end.code, end.line, end.seconds, outcome)

@@ -7,16 +7,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from meada.errors import MeadaError
-from meada.files import write_text
+from meada.errors import MeadaError, nearest
+from meada.files import remove_drafts, write_text
 from meada.lookup import Trusted
+from meada.reproduce import Item
 from meada.reproduce.cost import expected_seconds, time_left
-from meada.reproduce.item import Item
 from meada.runs.parts import code_in
 from meada.runs.recipe import to_toml
 
@@ -45,10 +45,30 @@ class Job:
     def seconds(self) -> float:
         return time.monotonic() - self.began
 
-    def last_line(self) -> str:
-        self.stderr_file.seek(0)
-        lines = self.stderr_file.read().decode(errors="replace").strip().splitlines()
-        return lines[-1] if lines else f"exit code {self.process.returncode}"
+
+def last_line(stderr_file: IO[bytes], code: int) -> str:
+    stderr_file.seek(0)
+    lines = stderr_file.read().decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else f"exit code {code}"
+
+
+def verdict(name: str, code: int, line: str, seconds: float, outcome: Outcome) -> str:
+    """How a run ended, in words; one that is not done goes into ``outcome``."""
+    if code == 0:
+        return f"done in {seconds / 60:.1f} min"
+    if ELSEWHERE in line:
+        outcome.elsewhere.append(name)
+        return "running elsewhere"
+    outcome.failed[name] = line
+    return f"failed: {line}"
+
+
+def run_settings(threads: int, stderr_file: IO[bytes]) -> dict[str, Any]:
+    """How a run's process is started: its threads, its error output, and that it ends with this one."""
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    return {
+        "env": environment, "stdout": subprocess.DEVNULL, "stderr": stderr_file, "preexec_fn": die_with_parent,
+    }  # fmt: skip
 
 
 def named_by(item: Item) -> list[str]:
@@ -82,6 +102,7 @@ def reproduce(
     Args:
         timings: more folders whose records say how long a kind of run takes.
     """
+    remove_drafts(out / "recipes")
     waiting = [item for item in items if not item.done(out)]
     say(f"{len(items)} runs, {len(items) - len(waiting)} done before, {len(waiting)} to go")
     threads = threads_each(jobs)
@@ -101,8 +122,12 @@ def reproduce(
                 running[item.name] = _start(item, command(item, out), threads)
                 say(f"{item.name}: begun; {left()}")
             time.sleep(POLL)
-            for job in _ended(running):
-                say(f"{job.item.name}: {_verdict(job, outcome)}; {left()}")
+            for job in [job for job in running.values() if job.process.poll() is not None]:
+                del running[job.item.name]
+                code = job.process.returncode
+                with job.stderr_file as errors:
+                    ended = verdict(job.item.name, code, last_line(errors, code), job.seconds, outcome)
+                say(f"{job.item.name}: {ended}; {left()}")
     finally:
         for job in running.values():
             job.process.terminate()
@@ -124,27 +149,15 @@ def _in_hand(item: Item, out: Path, outcome: Outcome, say: Say) -> bool:
     if folder.finished:
         say(f"{item.name}: done elsewhere meanwhile")
         return True
-    if not folder.path.is_dir():
-        return False
-    try:
-        with folder.lock():
-            return False
-    except MeadaError:
+    if locked := folder.locked:
         outcome.elsewhere.append(item.name)
         say(f"{item.name}: running elsewhere")
-        return True
+    return locked
 
 
 def _start(item: Item, words: list[str], threads: int) -> Job:
     stderr_file = tempfile.TemporaryFile()  # noqa: SIM115 - open for as long as the run
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
-    process = subprocess.Popen(
-        words,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=stderr_file,
-        preexec_fn=die_with_parent,
-    )
+    process = subprocess.Popen(words, **run_settings(threads, stderr_file))
     return Job(item, process, stderr_file, time.monotonic())
 
 
@@ -157,20 +170,39 @@ def die_with_parent() -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # 1: PR_SET_PDEATHSIG
 
 
-def _ended(running: dict[str, Job]) -> Iterator[Job]:
-    for name, job in list(running.items()):
-        if job.process.poll() is not None:
-            del running[name]
-            yield job
+ENGINES = ("local", "ray")
 
 
-def _verdict(job: Job, outcome: Outcome) -> str:
-    with job.stderr_file:
-        line = job.last_line()
-    if job.process.returncode == 0:
-        return f"done in {job.seconds / 60:.1f} min"
-    if ELSEWHERE in line:
-        outcome.elsewhere.append(job.item.name)
-        return "running elsewhere"
-    outcome.failed[job.item.name] = line
-    return f"failed: {line}"
+def refuse_settings(engine: str, jobs: int, cores: int, address: str = "", timings: Sequence[Path] = ()) -> None:
+    """What no set of runs can be run with, also where it is only listed."""
+    if engine not in ENGINES:
+        raise MeadaError(f"unknown engine '{engine}': {nearest(engine, ENGINES)}")
+    if jobs < 1:
+        raise MeadaError(f"--jobs must be 1 or more, got {jobs}")
+    if cores < 1:
+        raise MeadaError(f"--cores must be 1 or more, got {cores}")
+    if address and engine != "ray":
+        raise MeadaError("--address must be used with --engine ray, got --engine local")
+    for folder in timings:
+        if not folder.is_dir():
+            raise MeadaError(f"--timings must be folders of records, got {folder}")
+
+
+def run_on(
+    engine: str,
+    items: Sequence[Item],
+    out: Path,
+    *,
+    say: Say,
+    jobs: int = 1,
+    timings: Sequence[Path] = (),
+    address: str = "",
+    cores: int = 1,
+) -> Outcome:
+    """On this machine, or on a Ray cluster."""
+    refuse_settings(engine, jobs, cores, address, timings)
+    if engine == "ray":
+        from meada.reproduce.on_ray import on_ray
+
+        return on_ray(items, out, say=say, address=address, cores=cores)
+    return reproduce(items, out, jobs=jobs, say=say, timings=timings)

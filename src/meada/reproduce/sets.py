@@ -1,27 +1,54 @@
-"""The paper's tables and figures, and a study of its settings, each as a list of runs."""
+"""The paper's tables and figures, a study of its settings, and grids of settings: each as a list of runs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import product
 
 from meada.errors import MeadaError, nearest
-from meada.reproduce.item import Item
+from meada.reproduce import Item
 from meada.runs.recipe import Recipe, load_recipe, recipe_names, resolve
+from meada.settings import flattened
 
-Set = Callable[[Sequence[str], int, list[str]], list[Item]]
 Value = int | float | str  # of a setting
 
 TABLE1 = ("erm", "par", "ada", "meada", "meada-bnn")
 TABLE3 = ("erm", "cutout", "cutmix", "autoaugment", "mixup", "advtrain", "ada", "meada")
 NETWORKS = ("allconv", "densenet", "wideresnet", "resnext")
 TARGETS = ("art_painting", "cartoon", "photo", "sketch")
-SMALL_RECIPES = "cifar10c-small/"
 ROUNDS = (1, 2, 3)  # Figure 1's K; K = 0 is ERM
 
 
-def digits(methods: Sequence[str], seeds: int, changes: list[str]) -> list[Item]:
-    """Table 1; the control ``noise`` where it is asked for."""
-    cells = product(range(seeds), methods or TABLE1)
-    return [Item(load_recipe(f"digits/{m}", changes, seed=seed)) for seed, m in cells]
+def table1(methods: Sequence[str]) -> list[str]:
+    """The control ``noise`` where it is asked for."""
+    return [f"digits/{method}" for method in methods or TABLE1]
+
+
+def table2(methods: Sequence[str], form: str = "") -> list[str]:
+    """Each method with each domain held out; every method that has recipes by default."""
+    known = [name.removesuffix("-sketch") for name in _below("pacs/") if name.endswith("-sketch")]
+    return [f"pacs/{method}-{target}{form}" for method, target in product(methods or known, TARGETS)]
+
+
+def table3(methods: Sequence[str], data: str) -> list[str]:
+    """Each method with each network; ``wideresnet-meada`` asks for one cell."""
+    asked = methods or TABLE3
+    every = [m for m in asked if m.partition("-")[0] not in NETWORKS]
+    cells = [f"{n}-{m}" for n, m in product(NETWORKS, every)] + [m for m in asked if m not in every]
+    return [f"{data}/{cell}" for cell in cells]
+
+
+def small_cifar(methods: Sequence[str]) -> list[str]:
+    """A network that two cores train in minutes, 5,000 images: every method that has a recipe."""
+    return [f"cifar10c-small/{method}" for method in methods or _below("cifar10c-small/")]
+
+
+def figure2(methods: Sequence[str]) -> list[str]:
+    """Each corruption, ERM and ME-ADA: WideResNet on CIFAR-10-C, two cells of Table 3."""
+    return table3([f"wideresnet-{m}" for m in methods or ("erm", "meada")], "cifar10c")
+
+
+def _below(prefix: str) -> list[str]:
+    return [name.removeprefix(prefix) for name in recipe_names() if name.startswith(prefix)]
 
 
 def figure1(methods: Sequence[str], seeds: int, changes: list[str]) -> list[Item]:
@@ -39,51 +66,6 @@ def with_rounds(recipe: Recipe, rounds: int) -> Recipe:
     """The same at another K, also where a scale has shrunk the recipe's own."""
     plan = {**recipe.plan.model_dump(), "rounds": rounds}
     return resolve({**recipe.model_dump(), "plan": plan})
-
-
-def table3(data: str, methods: Sequence[str], seeds: int, changes: list[str]) -> list[Item]:
-    """Each method with each network; ``wideresnet-meada`` asks for one cell."""
-    asked = methods or TABLE3
-    whole = [m for m in asked if m.partition("-")[0] not in NETWORKS]
-    cells = [f"{n}-{m}" for n, m in product(NETWORKS, whole)] + [m for m in asked if m not in whole]
-    return [Item(load_recipe(f"{data}/{cell}", changes, seed=seed)) for seed, cell in product(range(seeds), cells)]
-
-
-def cifar10c(methods: Sequence[str], seeds: int, changes: list[str]) -> list[Item]:
-    return table3("cifar10c", methods, seeds, changes)
-
-
-def cifar100c(methods: Sequence[str], seeds: int, changes: list[str]) -> list[Item]:
-    return table3("cifar100c", methods, seeds, changes)
-
-
-def cifar10c_small(methods: Sequence[str], seeds: int, changes: list[str]) -> list[Item]:
-    """A network that two cores train in minutes, 5,000 images: every method that has a recipe."""
-    there = [n.removeprefix(SMALL_RECIPES) for n in recipe_names() if n.startswith(SMALL_RECIPES)]
-    return [
-        Item(load_recipe(f"{SMALL_RECIPES}{method}", changes, seed=seed))
-        for seed, method in product(range(seeds), methods or there)
-    ]
-
-
-def figure2(methods: Sequence[str], seeds: int, changes: list[str]) -> list[Item]:
-    """Each corruption, ERM and ME-ADA: WideResNet on CIFAR-10-C, two cells of Table 3."""
-    return cifar10c([f"wideresnet-{m}" for m in methods or ("erm", "meada")], seeds, changes)
-
-
-def pacs(methods: Sequence[str], seeds: int, changes: list[str], form: str = "") -> list[Item]:
-    """Table 2: each method with each domain held out; every method that has recipes by default."""
-    there = [name for name in recipe_names() if name.startswith("pacs/")]
-    known = [n.removeprefix("pacs/").removesuffix("-sketch") for n in there if n[-7:] == "-sketch"]
-    return [
-        Item(load_recipe(f"pacs/{method}-{target}{form}", changes, seed=seed))
-        for seed, method, target in product(range(seeds), methods or known, TARGETS)
-    ]
-
-
-def pacs_small(methods: Sequence[str], seeds: int, changes: list[str]) -> list[Item]:
-    """The scaled form of each, about 20 minutes on two cores."""
-    return pacs(methods, seeds, changes, form="-small")
 
 
 # The study: one setting at a time around the paper's values, on a tenth of the source and steps.
@@ -115,24 +97,92 @@ def short(method: str, changes: list[str], seed: int) -> Item:
     return Item(load_recipe(f"digits/{method}", [named, *SHORT, *changes], seed=seed))
 
 
-SETS: dict[str, Set] = {
-    "digits": digits,
-    "figure1": figure1,
-    "cifar10c": cifar10c,
-    "cifar100c": cifar100c,
-    "cifar10c-small": cifar10c_small,
+RECIPES: dict[str, Callable[[Sequence[str]], list[str]]] = {  # sets of recipes, each run with every seed
+    "digits": table1,
+    "cifar10c": partial(table3, data="cifar10c"),
+    "cifar100c": partial(table3, data="cifar100c"),
+    "cifar10c-small": small_cifar,
     "figure2": figure2,
-    "pacs": pacs,
-    "pacs-small": pacs_small,
-    "sensitivity": sensitivity,
+    "pacs": table2,
+    "pacs-small": partial(table2, form="-small"),  # about 20 minutes each on two cores
 }
+RUNS = {"figure1": figure1, "sensitivity": sensitivity}  # sets that change a recipe's settings
 FOLDERS = {"figure1": "digits", "figure2": "cifar10c", "pacs-small": "pacs"}  # runs they share
 
 
+def seeds_by_method(text: str, methods: Sequence[str] = ()) -> list[tuple[list[str], int]]:
+    """Which methods get how many seeds.
+
+    >>> seeds_by_method("3", ["erm", "ada"]), seeds_by_method("erm=10,ada=5")
+    ([(['erm', 'ada'], 3)], [(['erm'], 10), (['ada'], 5)])
+    """
+    if "=" in text and methods:
+        raise MeadaError(f"--methods must be left out where --seeds names the methods, got --seeds {text}")
+    parts = [part.rpartition("=") for part in text.split(",")]
+    plain = len(parts) == 1 and not parts[0][1]
+    if not all(count.strip().isdigit() and (plain or sign) for _, sign, count in parts):
+        raise MeadaError(f"--seeds must be a number or METHOD=NUMBER,METHOD=NUMBER, got {text}")
+    return [([name.strip()] if sign else list(methods), int(count)) for name, sign, count in parts]
+
+
 def items_of(name: str, methods: Sequence[str], seeds: int, changes: list[str]) -> list[Item]:
-    if name not in SETS:
-        raise MeadaError(f"unknown set of runs '{name}': " + nearest(name, SETS))
+    if name not in RECIPES and name not in RUNS:
+        raise MeadaError(f"unknown set of runs '{name}': " + nearest(name, [*RECIPES, *RUNS]))
     if seeds < 1:
         raise MeadaError(f"--seeds must be 1 or more, got {seeds}")
-    chosen = {item.name: item for item in SETS[name](methods, seeds, changes)}
-    return list(chosen.values())  # a run that is asked for twice is one run
+    if name in RUNS:
+        return _once(RUNS[name](methods, seeds, changes))
+    recipes = product(range(seeds), RECIPES[name](methods))
+    return _once(Item(load_recipe(recipe, changes, seed=seed)) for seed, recipe in recipes)
+
+
+def _once(items: Iterable[Item]) -> list[Item]:
+    """A run that is asked for twice is one run."""
+    return list({item.name: item for item in items}.values())
+
+
+def sweep(recipe: str, grid: Sequence[str], seeds: int, changes: list[str], trust: Sequence[str] = ()) -> list[Item]:
+    """One run per seed and per combination of values.
+
+    ``grid`` has entries such as ``beta=1,10,100`` or ``method.beta=1,10,100``.
+    """
+    if seeds < 1:
+        raise MeadaError(f"--seeds must be 1 or more, got {seeds}")
+    plain = load_recipe(recipe, changes, trust=trust)
+    axes = [axis(plain, entry) for entry in grid]
+    keys = [values[0].partition("=")[0] for values in axes]
+    if len(set(keys)) < len(keys):
+        raise MeadaError(f"--grid must name each key once, with all its values, got {', '.join(keys)}")
+    cells = product(range(seeds), product(*axes))
+    return _once(Item(load_recipe(recipe, [*changes, *cell], trust=trust, seed=seed)) for seed, cell in cells)
+
+
+def axis(recipe: Recipe, entry: str) -> list[str]:
+    """The changes that one entry of the grid stands for.
+
+    >>> axis(load_recipe("digits/meada"), "beta=1,10")
+    ['method.beta=1', 'method.beta=10']
+    """
+    key, sign, text = entry.partition("=")
+    values = [value.strip() for value in text.split(",")]
+    if not sign or not key.strip() or not all(values):
+        raise MeadaError(f"--grid must be key=value,value, as in beta=1,10,100, got {entry}")
+    if len(set(values)) < len(values) or {value.lower().lstrip("+-") for value in values} & {"nan", "inf"}:
+        raise MeadaError(f"--grid {entry}: values must be finite and different from each other")
+    name = full_key(recipe, key.strip())
+    return [f"{name}={value}" for value in values]
+
+
+def full_key(recipe: Recipe, key: str) -> str:
+    """A key with its table; the table may be left out if only one has such a key."""
+    known = sorted(flattened(recipe.model_dump()))
+    if key == "seed":
+        raise MeadaError("--grid must not name seed: --seeds says how many seeds each choice has")
+    if key in known:
+        return key
+    found = [name for name in known if name.rpartition(".")[2] == key]
+    if len(found) > 1:
+        raise MeadaError(f"--grid must name one key, got {key}, which may be {' or '.join(found)}; write it in full")
+    if not found:
+        raise MeadaError(f"--grid must name a key of the recipe, got {key}; {nearest(key, known)}")
+    return found[0]

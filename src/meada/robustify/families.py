@@ -10,6 +10,7 @@ from meada.datasets import Samples
 from meada.evaluation import predict
 from meada.evaluation.selection import fixed_subset
 from meada.pool import as_float
+from meada.robustify.labels import accuracy, chance
 from meada.spaces import Space, Theta, one_of, skip_mix
 from meada.spaces.wide import MEMBERS
 from meada.types import Images
@@ -26,10 +27,9 @@ def choose_families(probe: nn.Module, held: Samples) -> dict[str, Any]:
     Decision 0078 compares this with other signals.
     """
     some = fixed_subset("families", held, HELD)
-    right = lambda x: 100 * float((predict(probe, x, batch_size=BATCH).argmax(-1) == some.labels).double().mean())
-    colour, without = right(some.images), right(grey(as_float(some.images)))
-    chance = 100 * float(some.labels.bincount().max()) / len(some)
-    lost = (colour - without) / max(colour - chance, 1.0)
+    read = lambda x: accuracy(predict(probe, x, batch_size=BATCH), some.labels)
+    colour, without = read(some.images), read(grey(as_float(some.images)))
+    lost = (colour - without) / max(colour - chance(some.labels), 1.0)
     return {"colour": lost <= LIMIT, "lost": lost, "probe": colour, "probe_on_grey": without, "n": len(some)}
 
 

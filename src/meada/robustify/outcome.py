@@ -9,9 +9,8 @@ import numpy as np
 import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
-from meada.entropy import softmax_entropy
+from meada.robustify.labels import Truth, entropy, loss, right
 from meada.robustify.rule import Decision, decide, difference
 from meada.robustify.scoring import Scores, rule_rows
 from meada.types import Families
@@ -102,7 +101,7 @@ def _differences(scores: Scores, name: str) -> dict[str, Any]:
 
 def temperature(scores: Scores, name: str, rows: Sequence[str]) -> dict[str, float]:
     """Fitted on held-out pictures; kept (``value`` other than 1) only if NLL under the rule's shifts falls too."""
-    nll = lambda logits, labels, t: float(cross_entropy(logits.double() / t, labels))
+    nll = lambda logits, labels, t: float(loss(logits.double() / t, labels))
     logits, labels = scores.logits(name, "held_out"), scores.labels("held_out")
     found = float(np.exp(minimize_scalar(
         lambda log_t: nll(logits, labels, float(np.exp(log_t))), bounds=(-2.0, 2.0), method="bounded"
@@ -113,18 +112,20 @@ def temperature(scores: Scores, name: str, rows: Sequence[str]) -> dict[str, flo
     return {"fitted": found, "value": found if after < before else 1.0, "nll_before": before, "nll_after": after}
 
 
-def entropy_limit(logits: Tensor, labels: Tensor, wanted: float = 0.95) -> float | None:
+def entropy_limit(logits: Tensor, labels: Truth, wanted: float = 0.95) -> float | None:
     """Entropy up to which at least ``wanted`` of the held-out predictions are right; None if none is needed or helps.
 
     >>> entropy_limit(torch.tensor([[9.0, 0.0], [0.1, 0.0]]), torch.tensor([0, 1])) < 0.01
     True
     """
-    h, order = softmax_entropy(logits.double()).sort()
-    right = (logits.argmax(-1) == labels)[order].double()
-    share = right.cumsum(0) / torch.arange(1, len(right) + 1)
+    h, order = entropy(logits.double(), several=labels.ndim == 2).sort()
+    exact = (right(logits, labels) == 1)[order].double()
+    share = exact.cumsum(0) / torch.arange(1, len(exact) + 1)
     good = (share >= wanted).nonzero().flatten()
     return float(h[good[-1]]) if len(good) else None
 
 
-def seconds(facts: Mapping[str, Mapping[str, Any]], total: float) -> dict[str, float]:
-    return {**{name: round(float(one["seconds"]), 2) for name, one in facts.items()}, "total": round(total, 2)}
+def seconds(stages: Mapping[str, float], preparing: float, delivering: float) -> dict[str, float]:
+    """By stage, and in all; of a stage that was stopped in between, what it took as a whole."""
+    found = {"prepare": preparing, **stages, "deliver": delivering}
+    return {name: round(value, 2) for name, value in {**found, "total": sum(found.values())}.items()}

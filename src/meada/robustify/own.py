@@ -6,6 +6,7 @@ from pathlib import Path
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
+from meada.datasets import Task
 from meada.deploy.model import open_model
 from meada.errors import MeadaError
 from meada.types import Images, Logits
@@ -25,9 +26,12 @@ class Fitted(nn.Module):
         return logits[:, self.order]
 
 
-def fitted(path: str, classes: Sequence[str], trust: Sequence[str] = ()) -> nn.Module:
-    """The model at ``path`` for these classes; it may know others too, which it is then not asked for."""
-    model = open_model(Path(path), trust)
+def fitted(path: str, task: Task, trust: Sequence[str] = ()) -> nn.Module:
+    """The model at ``path`` for the task's classes; it may know others too, which it is then not asked for."""
+    model, classes = open_model(Path(path), trust), task.classes
+    if model.multilabel != task.multilabel:
+        kinds = ("one label per picture", "several labels per picture")
+        raise MeadaError(f"--model must be of {kinds[task.multilabel]}, got one of {kinds[model.multilabel]}: {path}")
     missing = [name for name in classes if name not in model.classes]
     if missing:
         raise MeadaError(f"--model must know all classes of the data, got none for '{missing[0]}' in {path}")

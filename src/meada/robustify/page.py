@@ -2,16 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from meada.maximise import hard_views
+from meada.maximise import tilted_views
+from meada.objective import Objective
 from meada.pool import as_float
 from meada.reports.page import write
 from meada.reports.page.blocks import Block, Chart, Gallery, Page, Picture, Section, Series, Table, Text
-from meada.reports.page.gallery import png
+from meada.reports.page.training import png
 from meada.robustify.families import space_of
+from meada.robustify.labels import Truth, names_of
 from meada.robustify.outcome import Outcome
 from meada.robustify.scoring import Scores
 from meada.robustify.sections import calibration, classes, confusion, corruptions
@@ -27,20 +30,21 @@ class Views:
 
     pictures: Images
     views: Images
-    labels: Labels
+    labels: Truth
     about: str
 
 
 def training_views(work: Work) -> Views:
     """One picture of each class in turn, seen through the network that hardening started from."""
     train, plan = work.task.train, work.plan
-    index = _one_of_each(train.labels)
+    index = _one_of_each(train.labels if train.labels.ndim == 1 else train.labels.argmax(-1))
     x, y = as_float(train.images[index]), train.labels[index]
     net = work.load("probe") if plan.pretrained else work.load("plain")
     space = space_of(work.facts["families"]["colour"])
-    views = hard_views(
-        net, x, y, space=space, k=plan.views, hardness=plan.hardness, seed=work.request.seed, index=index
-    )
+    views = tilted_views(
+        net, x, y, space, Objective(beta=1.0, gamma=0.0), k=plan.views, hardness=plan.hardness,
+        seed=work.request.seed, step=0, rows=index.numpy(),
+    )  # fmt: skip
     how = (
         f"the choice among {plan.views} random changes leans to those that the network finds hard "
         f"(hardness {plan.hardness:g})"
@@ -74,7 +78,8 @@ def sections(outcome: Outcome, scores: Scores, views: Views | None = None) -> It
         yield Section("Hard views", (_gallery(views, held["classes"]),))
     yield corruptions(outcome, scores)
     yield classes(outcome, scores)
-    yield confusion(outcome, scores)
+    if scores.labels("held_out").ndim == 1:
+        yield confusion(outcome, scores)
     yield calibration(outcome, scores)
     yield Section("Time", (_time(held["seconds"]),))
 
@@ -84,7 +89,7 @@ def answer(outcome: Outcome) -> str:
     held, name = outcome.content, outcome.delivered
     minutes = held["seconds"]["total"] / 60
     if name == "plain":
-        return f"{outcome.verdict} The comparison took {minutes:.0f} minutes."
+        return f"{outcome.verdict} The comparison took {minutes:.0f} minutes.{_own(held)}"
     a, b = held["candidates"][name], held["candidates"]["plain"]
     change, clean = held["differences"][name]["corruptions"], held["differences"][name]["held_out"]
     return (
@@ -92,6 +97,18 @@ def answer(outcome: Outcome) -> str:
         f"plain fine-tuning is right on {b['corruptions']['mean']:.1f} % ({_interval(change)}); on unchanged pictures "
         f"it is right on {a['held_out']['accuracy']:.1f} % against {b['held_out']['accuracy']:.1f} % "
         f"({_interval(clean)}). The comparison took {minutes:.0f} minutes; the model is as large and fast as plain's."
+        f"{_own(held)}"
+    )
+
+
+def _own(held: dict[str, Any]) -> str:
+    """Is it better than the model that the person has?"""
+    one = held["candidates"].get("own")
+    if one is None:
+        return ""
+    return (
+        f" Your own model is right on {one['corruptions']['mean']:.1f} % under corruptions and on "
+        f"{one['held_out']['accuracy']:.1f} % of the unchanged pictures, some of which it may have been trained on."
     )
 
 
@@ -110,7 +127,9 @@ def _picture(outcome: Outcome) -> Block:
     series = tuple(
         Series(line[0].removesuffix(" *"), tuple(map(float, line[1:])), colour=k) for k, line in enumerate(shown)
     )
-    return Chart("bars", "Accuracy (%)", series, "pictures", "accuracy (%)", tuple(head[1:]), y_range=(0, 100))
+    return Chart(
+        "bars", "Accuracy (%)", series, "pictures", "accuracy (%)", tuple(head[1:]), y_range=(0, 100), small=True
+    )
 
 
 def _candidates(outcome: Outcome) -> Iterator[Block]:
@@ -130,7 +149,7 @@ def _candidates(outcome: Outcome) -> Iterator[Block]:
 
 def _gallery(views: Views, names: Sequence[str]) -> Gallery:
     pictures = tuple(
-        Picture((png(x), png(view)), (names[int(label)], names[int(label)]))
+        Picture((png(x), png(view)), (names_of(label, names), names_of(label, names)))
         for x, view, label in zip(views.pictures, views.views, views.labels, strict=True)
     )
     return Gallery("Training pictures and a view of each", ("picture", "view"), pictures, views.about)

@@ -1,7 +1,7 @@
 """``meada.robustify``: look at the pictures, plan, train the candidates, score them, deliver one."""
 
-import json
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -17,23 +17,25 @@ from meada.datasets.from_python import pictures_of
 from meada.datasets.pictures.survey import Survey, summary, survey
 from meada.deploy.model import PLAN, save_model
 from meada.errors import MeadaError
-from meada.files import write_json, write_text
+from meada.files import DRAFT, SUMS, keep_sums, remove_drafts, write_json, write_text
 from meada.machine.environment import environment
-from meada.networks.head import head_of
+from meada.networks.embedding import head_of
+from meada.robustify.budget import Budget
 from meada.robustify.card import card
 from meada.robustify.outcome import ABOUT, FORMAT, RULE, Outcome, entropy_limit, judge, seconds, temperature
 from meada.robustify.page import training_views, write_report
-from meada.robustify.plan import Facts, Plan, default_seconds, duration, estimate, fit, plan_for
+from meada.robustify.plan import HELD_OUT, Facts, Plan, default_seconds, duration, fit, plan_for
 from meada.robustify.progress import Bar, progress
 from meada.robustify.request import Request
 from meada.robustify.rule import run_to_run, smallest_difference
-from meada.robustify.stages import Work, carry_out, load_scores
+from meada.robustify.stages import Work, carry_out, load_scores, own_model
 from meada.robustify.timing import measure
 from meada.runs.recipe import load_table
-from meada.runs.run_folder import RunFolder
+from meada.runs.run_folder import RunFolder, read_json
 
 Say = Callable[[str], None]
-HELD_OUT = 0.2  # of the pictures
+FORMATS_OF_PLAN = ("meada-robustify/2", "meada-robustify/3")  # without and with a budget
+KEYS = ("request", "plan")  # that a plan must have to be carried on
 
 
 def robustify(
@@ -70,6 +72,8 @@ def robustify(
         quiet: print nothing and show no progress.
         say: receives remarks about the data and the plan.
     """
+    if not isinstance(out, str | Path):
+        raise MeadaError(f"out must be a folder to write to, got {type(out).__name__}")
     home = Path(out)
     if not (home / PLAN).is_file() and home.exists() and (not home.is_dir() or _taken(home)):
         raise MeadaError(f"--out must be a new folder or one that robustify began, got {home}")
@@ -81,23 +85,28 @@ def robustify(
     )  # fmt: skip
     say = (lambda text: None) if quiet else say
     request.check()
-    began = time.monotonic()
     with RunFolder(home).lock(), progress(quiet) as bar:
-        work, expected = planned(request, home, say=say, bar=bar)
-        bar.expect(expected)
-        carry_out(work, bar.tell)
-        return deliver(work, time.monotonic() - began)
+        remove_drafts(home)
+        if not keep_sums(home) and (home / PLAN).is_file():
+            warnings.warn(f"{home} has no {SUMS}: damage to its older files cannot be noticed", stacklevel=2)
+        work = planned(request, home, say=say, bar=bar)
+        before = work.plan.model_dump()
+        carry_out(work, bar.tell, bar.expect)
+        changed = [f"{key} {before[key]} -> {now}" for key, now in work.plan.model_dump().items() if now != before[key]]
+        if changed:
+            say(f"fitted to the speed of the machine on the way: {', '.join(changed)}")
+        return deliver(work)
 
 
-def planned(request: Request, out: Path, *, say: Say, bar: Bar) -> tuple[Work, dict[str, float]]:
-    """The plan of this folder, made now or read from an earlier start; and the seconds of each stage."""
+def planned(request: Request, out: Path, *, say: Say, bar: Bar) -> Work:
+    """The plan of this folder, made now or read from an earlier start."""
     path = out / PLAN
     if path.is_file():
         held = _read(path)
         request.same_as(held["request"], out)
         say(f"{out} is carried on")
-        plan = Plan(**held["plan"])
-        return Work(request, out, load(request, plan, bar), plan), held["seconds"]
+        plan, budget = Plan(**held["plan"]), Budget.read(held["budget"]) if "budget" in held else None
+        return Work(request, out, load(request, budget.whole if budget else plan, bar), plan, budget)
     began = time.monotonic()
     own = survey(Path(request.data), group=request.group, tell=bar.reading)
     _remarks(own, say)
@@ -106,34 +115,40 @@ def planned(request: Request, out: Path, *, say: Say, bar: Bar) -> tuple[Work, d
         n - round(HELD_OUT * n), round(HELD_OUT * n), own.side, request.network, request.weights, request.side
     )
     changes = load_table(list(request.changes))
-    plan = plan_for(facts, changes)
-    work = Work(request, out, load(request, plan, bar), plan)
-    sizes = [len(one) for one in work.task.targets.values()]
-    facts = Facts(len(work.task.train), len(work.task.validation), own.side)
+    whole = plan_for(facts, changes)
+    work = Work(request, out, load(request, whole, bar), whole)
+    task = work.task
+    if request.model:
+        own_model(work)  # refused now rather than after the training
     bar.tell("timing", 0, 1)
     costs = measure(work)
     limit = 60 * request.minutes if request.minutes is not None else default_seconds(n)
-    plan = fit(plan, costs, facts, sizes, seconds=limit - (time.monotonic() - began), pinned=changes)
-    expected = estimate(plan, costs, facts, sizes)
+    sizes = tuple(len(one) for one in task.targets.values())
+    facts = Facts(len(task.train), len(task.validation), own.side)
+    spent = time.monotonic() - began
+    plan = fit(whole, costs, facts, sizes, seconds=limit - spent, pinned=changes)
+    budget = Budget(limit, spent, whole, costs, facts.train, facts.held_out, sizes, tuple(changes))
+    expected = budget.seconds(plan)
     write_json(path, {
-        "format": "meada-robustify/2", "request": asdict(request), "plan": plan.model_dump(), "costs": asdict(costs),
-        "seconds": expected, "prepared": time.monotonic() - began,
+        "format": FORMATS_OF_PLAN[-1], "request": asdict(request), "plan": plan.model_dump(), "seconds": expected,
+        "budget": budget.as_json(),
     })  # fmt: skip
-    _announce(work.task, plan, facts, expected, limit, say)
-    return Work(request, out, load(request, plan, bar), plan), expected
+    _announce(task, plan, facts, expected, limit, say)
+    return Work(request, out, task, plan, budget)
 
 
 def load(request: Request, plan: Plan, bar: Bar) -> Task:
     """The pictures at the plan's size."""
     return folder(
-        path=request.data, tests=request.tests, side=plan.side, seed=request.seed, held_out=HELD_OUT,
-        group=request.group, test=plan.test or None, tell=bar.reading,
+        path=request.data, tests=request.tests, side=plan.side, seed=request.seed, held_out=plan.held_out,
+        group=request.group, test=plan.test or None, multilabel=True, tell=bar.reading,
     )  # fmt: skip
 
 
 def _announce(task: Task, plan: Plan, facts: Facts, expected: dict[str, float], limit: float, say: Say) -> None:
+    kind = "labels, several per picture" if task.multilabel else "classes"
     say(
-        f"{facts.train:,} pictures to train on, {facts.held_out:,} held out, {len(task.classes)} classes; "
+        f"{facts.train:,} pictures to train on, {facts.held_out:,} held out, {len(task.classes)} {kind}; "
         f"{sum(map(len, task.targets.values())):,} pictures in {len(task.targets)} tests"
     )
     if warned := task.provenance.get("warnings"):
@@ -148,8 +163,9 @@ def _announce(task: Task, plan: Plan, facts: Facts, expected: dict[str, float], 
     say(f"{plan.shifted:,} held-out pictures under shifts can show differences from about {least:.1f} points up")
 
 
-def deliver(work: Work, total: float) -> Outcome:
+def deliver(work: Work) -> Outcome:
     """Choose by the rule and write the model, ``outcome.json``, the card and the report."""
+    began = time.monotonic()
     scores = load_scores(work)
     s0 = run_to_run(len(work.task.train), work.plan.pretrained)
     decision, found = judge(scores, work.trained, s0)
@@ -157,17 +173,19 @@ def deliver(work: Work, total: float) -> Outcome:
     scale = temperature(scores, name, found["evidence"]["rows"])
     net = work.load(name)
     divide_logits(head_of(net), scale["value"])
+    prepared = work.budget.prepared if work.budget else 0.0
     content = {
         "format": FORMAT, "meada": __version__, **decision.as_json(), "rule": RULE, "about": ABOUT,
         "run_to_run": s0, "temperature": scale,
         "abstain_entropy": entropy_limit(scores.logits(name, "held_out") / scale["value"], scores.labels("held_out")),
-        "trained_families": sorted(work.trained), "seconds": seconds(work.facts, total),
-        "plan": work.plan.model_dump(), "stages": work.facts, "provenance": work.task.provenance,
-        "classes": list(work.task.classes), "seed": work.request.seed, "environment": environment(), **found,
+        "trained_families": sorted(work.trained), "plan": work.plan.model_dump(), "stages": work.facts,
+        "seconds": seconds(work.seconds(), prepared, time.monotonic() - began), "provenance": work.task.provenance,
+        "classes": list(work.task.classes), "labels": "several" if work.task.multilabel else "one",
+        "seed": work.request.seed, "environment": environment(), **found,
     }  # fmt: skip
     outcome = Outcome(work.out, content)
     limit = content["abstain_entropy"]
-    about = {} if limit is None else {"abstain_entropy": repr(limit)}
+    about = work.about() | ({} if limit is None else {"abstain_entropy": repr(limit)})
     save_model(work.out / "model.safetensors", net, work.recipe(), work.task.classes, about)
     write_text(work.out / "MODEL_CARD.md", card(outcome))
     write_report(outcome, scores, training_views(work))
@@ -190,11 +208,12 @@ def _remarks(found: Survey, say: Say) -> None:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        held: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        held["request"], held["plan"], held["seconds"]
-    except (ValueError, KeyError) as error:
-        raise MeadaError(f"{path} must be a plan of this version of robustify, got {error!r}") from None
+    held = read_json(path)
+    if held.get("format") not in FORMATS_OF_PLAN or not all(isinstance(held.get(key), dict) for key in KEYS):
+        raise MeadaError(
+            f"{path} must be a plan of this version of robustify, got one of another version or a damaged one: "
+            "give another --out to start again"
+        )
     return held
 
 
@@ -204,9 +223,12 @@ def _place(path: Any) -> str:
 
 def _network(name: str) -> str:
     """A file is found again from anywhere."""
+    if not isinstance(name, str):
+        raise MeadaError(f"network must be a name, FILE.py:function or module:function, got {type(name).__name__}")
     file, colon, function = name.rpartition(":")
     return f"{Path(file).resolve()}:{function}" if colon and file.endswith(".py") else name
 
 
 def _taken(folder: Path) -> bool:
-    return any(path.name not in (".lock", "pictures") for path in folder.iterdir())
+    ours = (".lock", "pictures", SUMS)  # a process that was killed before it had a plan may have left them
+    return any(path.name not in ours and not DRAFT.fullmatch(path.name) for path in folder.iterdir())

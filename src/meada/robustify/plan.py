@@ -19,6 +19,8 @@ CANDIDATES = 6  # models that are scored: plain, its repetition, probe, hardened
 ROWS = 15 + 4  # corruptions and validation shifts that each picture is scored under, about
 SLACK = 0.93  # of the budget is planned with; the rest is reading, writing and the report
 FEWEST_STEPS, FEWEST_PICTURES = 20, 40
+HELD_OUT, MOST_HELD_OUT = 0.2, 2000  # share and number of pictures: more cost time and tell little
+MOST_PROBED, FEWEST_PROBED = 10_000, 2000  # training pictures: a head needs no more, and features take time
 MINUTES_PER_PICTURE, MOST_MINUTES = 15 / 1000, 60  # where no time is given
 
 
@@ -28,13 +30,16 @@ class Plan(Settings):
     network: str = Field(description="a pretrained EfficientNet-Lite0 above 64 pixels, a small network up to there")
     weights: str = Field("", description="the file that the network starts from; empty: its own, or random ones")
     pretrained: bool = Field(description="starts from trained weights: probe, frozen batch norm and interpolation")
+    held_out: float = Field(0.2, gt=0, lt=1, description="share of the pictures kept from training, 2,000 at most")
     side: int = Field(description="every picture is resized to this width and height")
     batch_size: int = Field(32, ge=1, description="pictures in a gradient step")
+    probe: int = Field(0, ge=0, description="training pictures that the probe is fitted on; 0: all")
     steps: int = Field(ge=1, description="gradient steps of plain, of plain_repeat and of hardened, each")
     rates: list[float] = Field(description="learning rates tried for plain; the best on held-out pictures is taken")
     trial_steps: int = Field(ge=0, description="gradient steps of each try")
     hardened_rate: float = Field(gt=0, description="learning rate of hardened; not tuned")
     optimiser: str = Field(description="sgd (Nesterov 0.9) from trained weights, adam from scratch; cosine schedule")
+    hardened_steps: int = Field(0, ge=0, description="gradient steps of hardened where time got short; 0: as of plain")
     views: int = Field(1, ge=1, description="transformed views drawn per picture; the hard one is trained on")
     hardness: float = Field(0.0, ge=0, le=1, description="0 takes a random view, 1 the hardest")
     average_from: float = Field(ge=0, lt=1, description="share of the steps after which weights are averaged")
@@ -42,6 +47,9 @@ class Plan(Settings):
     shifted: int = Field(ge=1, description="held-out pictures under each corruption and each validation shift")
     severities: list[int] = Field([3, 5], description="of 1 to 5; pictures take turns")
     test: int = Field(0, ge=0, description="pictures of each test folder at most; 0: all")
+
+    def steps_of(self, name: str) -> int:
+        return (self.hardened_steps or self.steps) if name == "hardened" else self.steps
 
     def descent(self, rate: float) -> Descent:
         if self.optimiser == "adam":
@@ -78,9 +86,11 @@ def plan_for(facts: Facts, changes: Mapping[str, Any] | None = None) -> Plan:
     steps = min(max(-(-passes * facts.train // batch), low), high)
     chosen = dict(
         network=network, weights=facts.weights, pretrained=pretrained, side=side, batch_size=batch, steps=steps,
-        rates=[0.003, 0.01, 0.03] if pretrained else [0.001], trial_steps=steps // 5 if pretrained else 0,
+        rates=[0.003, 0.01, 0.03, 0.1] if pretrained else [0.001], trial_steps=steps // 5 if pretrained else 0,
         hardened_rate=0.003 if pretrained else 0.001, optimiser="sgd" if pretrained else "adam",
         average_from=0.3 if pretrained else 0.75, interpolation=[0.25, 0.5, 0.75] if pretrained else [],
+        held_out=min(HELD_OUT, MOST_HELD_OUT / max(facts.train + facts.held_out, 1)),
+        probe=MOST_PROBED if pretrained and facts.train > MOST_PROBED else 0,
         shifted=min(facts.held_out, 300 if side > SMALL else 500),
     )  # fmt: skip
     return Plan(**{**chosen, **(changes or {})})
@@ -118,12 +128,12 @@ def estimate(plan: Plan, costs: Costs, facts: Facts, tests: Collection[int] = ()
     met = sum(min(n, plan.test or n) for n in tests)
     rows = ROWS * plan.shifted
     return {
-        "probe": looks(2 * facts.train + facts.held_out) if plan.pretrained else 0.0,
+        "probe": looks(2 * min(facts.train, plan.probe or facts.train) + facts.held_out) if plan.pretrained else 0.0,
         "families": looks(2 * facts.held_out) if plan.pretrained else 0.0,
         "rate": len(plan.rates) * (plan.trial_steps * costs.plain + looks(facts.held_out)) if plan.trial_steps else 0.0,
         "plain": plan.steps * costs.plain,
         "plain_repeat": plan.steps * costs.plain,
-        "hardened": plan.steps * costs.hardened,
+        "hardened": plan.steps_of("hardened") * costs.hardened,
         "interpolated": looks(len(plan.interpolation) * (facts.held_out + 4 * plan.shifted)),
         "score": looks(CANDIDATES * (facts.held_out + met + rows)) + costs.corrupt * rows,
     }
@@ -132,7 +142,7 @@ def estimate(plan: Plan, costs: Costs, facts: Facts, tests: Collection[int] = ()
 def fit(
     plan: Plan, costs: Costs, facts: Facts, tests: Collection[int], *, seconds: float, pinned: Collection[str] = ()
 ) -> Plan:
-    """The largest plan that takes about so many seconds, or the smallest there is; ``pinned`` keys stay."""
+    """The largest plan that fits into ``seconds``, or the smallest there is; ``pinned`` keys stay."""
     takes = lambda p: sum(estimate(p, costs, facts, tests).values())
     low, high = 0.0, 1.0
     if takes(plan) <= SLACK * seconds:
@@ -149,6 +159,7 @@ def shrunk(plan: Plan, s: float, tests: Collection[int], pinned: Collection[str]
     steps = max(round(plan.steps * s), min(FEWEST_STEPS, plan.steps))
     largest = plan.test or max(tests, default=0)
     less = {
+        "probe": max(round(plan.probe * s), min(FEWEST_PROBED, plan.probe)),
         "steps": steps,
         "trial_steps": round(steps * plan.trial_steps / plan.steps),
         "shifted": max(round(plan.shifted * s**0.5), min(FEWEST_PICTURES, plan.shifted)),

@@ -5,39 +5,43 @@ from collections.abc import Sequence
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from meada.errors import MeadaError
-from meada.networks.head import head_of
-from meada.types import Embedding, Labels
+from meada.networks.embedding import head_of
+from meada.robustify.labels import Truth, loss
+from meada.types import Embedding
 
+LARGE = 1e9  # features x classes above which an iteration takes a second or more
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1)  # of the squared weights of standardised features, beside the mean loss
 
 
 Head = tuple[Float[Tensor, "K D"], Float[Tensor, " K"]]  # weight and bias
 
 
-def fit_head(z: Embedding, y: Labels, classes: int, penalty: float) -> Head:
+def fit_head(z: Embedding, y: Truth, classes: int, penalty: float) -> Head:
     """L2 logistic regression by LBFGS in float64; the weights are for features as they come."""
     z = z.double()
     mean, scale = z.mean(0), z.std(0).clamp_min(1e-6)
     z = (z - mean) / scale
     weight = torch.zeros(classes, z.shape[1], dtype=torch.float64, requires_grad=True)
     bias = torch.zeros(classes, dtype=torch.float64, requires_grad=True)
-    optimiser = torch.optim.LBFGS([weight, bias], max_iter=100, tolerance_grad=1e-6, line_search_fn="strong_wolfe")
+    iterations = 100 if z.numel() * classes < LARGE else 30
+    optimiser = torch.optim.LBFGS(
+        [weight, bias], max_iter=iterations, tolerance_grad=1e-6, line_search_fn="strong_wolfe"
+    )
 
     def closure() -> Tensor:
         optimiser.zero_grad()
-        loss = cross_entropy(z @ weight.T + bias, y) + penalty * weight.square().sum()
-        loss.backward()
-        return loss
+        value = loss(z @ weight.T + bias, y) + penalty * weight.square().sum()
+        value.backward()
+        return value
 
     optimiser.step(closure)
     w = (weight / scale).detach()
     return w, (bias - w @ mean).detach()
 
 
-Labelled = tuple[Tensor, Tensor]  # features (B, D) and their labels (B,)
+Labelled = tuple[Tensor, Tensor]  # features (B, D) and their labels, (B,) or (B, K)
 
 
 def best_head(
@@ -46,7 +50,7 @@ def best_head(
     """The head whose penalty reads the held-out pictures best (lowest NLL), and that penalty."""
     z, y = held[0].double(), held[1]
     heads = {p: fit_head(*train, classes, p) for p in penalties}
-    nll = {p: float(cross_entropy(z @ w.T + b, y)) for p, (w, b) in heads.items()}
+    nll = {p: float(loss(z @ w.T + b, y)) for p, (w, b) in heads.items()}
     best = min(penalties, key=nll.__getitem__)
     return heads[best], best
 

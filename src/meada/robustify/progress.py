@@ -22,7 +22,7 @@ class Bar:
         self._pace, self._last, self._stage = 1.0, float("-inf"), ""
 
     def expect(self, seconds: Mapping[str, float]) -> None:
-        self._expected = dict(seconds)
+        self._expected, self._pace = dict(seconds), 1.0
 
     def reading(self, done: int, n: int) -> None:
         self._show("reading pictures", done / max(n, 1), None)

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from meada.errors import MeadaError
+from meada.images.inputs import check_count, check_numbers
 from meada.runs.parts import find
 
 SIDES = range(28, 513)  # what the corruptions are defined for
@@ -28,10 +29,11 @@ class Request:
     def check(self) -> None:
         if self.side is not None and self.side not in SIDES:
             raise MeadaError(f"--side must be from {SIDES[0]} to {SIDES[-1]}, got {self.side}")
-        if self.minutes is not None and not self.minutes > 0:
-            raise MeadaError(f"--minutes must be greater than 0, got {self.minutes:g}")
-        if self.seed < 0:
-            raise MeadaError(f"--seed must be 0 or more, got {self.seed}")
+        if self.minutes is not None:
+            check_numbers(**{"--minutes": self.minutes})
+            if not self.minutes > 0:
+                raise MeadaError(f"--minutes must be greater than 0, got {self.minutes:g}")
+        check_count("--seed", self.seed, least=0)
         if self.weights and not self.network:
             raise MeadaError("--weights must come with the --network that they belong to, got no --network")
         if self.weights and not Path(self.weights).is_file():

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save
+from safetensors.torch import save
 from scipy.stats import rankdata
 from torch import Tensor, nn
 
@@ -18,6 +18,8 @@ from meada.evaluation.selection import fixed_subset
 from meada.evaluation.validation_shifts import shifted_once, validation_families
 from meada.files import write_bytes
 from meada.pool import as_float
+from meada.robustify.labels import Truth, as_classes, right
+from meada.runs.run_folder import read_tensors
 from meada.types import Families, Family, Labels, Logits
 
 BATCH = 64
@@ -28,8 +30,7 @@ FAMILY_OF: dict[str, Family] = dict(
     snow="weather", frost="weather", fog="weather", brightness="tone", contrast="tone",
     elastic_transform="geometry", pixelate="compression", jpeg_compression="compression",
 )  # fmt: skip
-Set = tuple[str, Tensor, Labels]  # name, pictures, labels
-Make = Callable[[], tuple[Tensor, Labels]]
+Make = Callable[[], tuple[Tensor, Truth]]
 Tell = Callable[[int, int], None]
 
 
@@ -84,18 +85,20 @@ class Scores:
 
     def __init__(self, folder: Path, names: Sequence[str], candidates: Sequence[str]) -> None:
         self.names, self.candidates = tuple(names), tuple(candidates)
-        self._held = {name: load_file(folder / f"{name.replace('/', '.')}.safetensors") for name in names}
+        self._held = {name: read_tensors(folder / f"{name.replace('/', '.')}.safetensors") for name in names}
 
-    def labels(self, name: str) -> Labels:
+    def labels(self, name: str) -> Truth:
         return self._held[name]["labels"]
 
     def logits(self, candidate: str, name: str) -> Logits:
         return self._held[name][f"logits/{candidate}"]
 
     def correct(self, candidate: str, names: Sequence[str]) -> np.ndarray:
-        """1 where a picture was classified rightly, (rows, pictures); the rows are shifts of the same pictures."""
-        rows = [(self.logits(candidate, name).argmax(-1) == self.labels(name)).numpy() for name in names]
-        return np.stack(rows).astype(np.float64)
+        """1 where a picture was classified rightly, or the share of its labels that is right, (rows, pictures).
+
+        The rows are shifts of the same pictures.
+        """
+        return np.stack([right(self.logits(candidate, name), self.labels(name)).numpy() for name in names])
 
     def group(self, prefix: str) -> list[str]:
         return [name for name in self.names if name.startswith(prefix)]
@@ -113,14 +116,30 @@ class Scores:
         }
 
 
-def full_score(logits: Logits, labels: Labels) -> dict[str, float | int]:
-    """Accuracy and balanced accuracy (%), ECE, NLL, Brier; AUC where there are two classes and both occur."""
-    found = score(logits, labels)
-    right = (logits.argmax(-1) == labels).double()
-    found["balanced_accuracy"] = 100 * float(torch.stack([right[labels == k].mean() for k in labels.unique()]).mean())
-    if logits.shape[1] == 2 and len(labels.unique()) == 2:
-        found["auc"] = auc((logits[:, 1] - logits[:, 0]).double().numpy(), labels.numpy())
-    return found
+def full_score(logits: Logits, labels: Truth) -> dict[str, float | int]:
+    """Accuracy and balanced accuracy (%), ECE, NLL, Brier; AUC where there are two classes and both occur.
+
+    Of several labels: the share of labels that are right, ``exact_match`` of all labels of a picture, and means over
+    the labels of balanced accuracy and AUC; ECE, NLL and Brier are of one label.
+    """
+    if labels.ndim == 1:
+        found = score(logits, labels)
+        found["balanced_accuracy"] = balanced(logits, labels)
+        if logits.shape[1] == 2 and len(labels.unique()) == 2:
+            found["auc"] = auc((logits[:, 1] - logits[:, 0]).double().numpy(), labels.numpy())
+        return found
+    found = score(*as_classes(logits, labels))
+    each = [as_classes(logits[:, [k]], labels[:, [k]]) for k in range(labels.shape[1])]
+    found |= {"n": len(labels), "exact_match": 100 * float((right(logits, labels) == 1).double().mean())}
+    found["balanced_accuracy"] = float(np.mean([balanced(*one) for one in each]))
+    both = [auc(one[:, 1].double().numpy(), y.numpy()) for one, y in each if len(y.unique()) == 2]
+    return found | ({"auc": float(np.mean(both))} if both else {})
+
+
+def balanced(logits: Logits, labels: Labels) -> float:
+    """The mean over classes of their accuracy (%)."""
+    correct = right(logits, labels)
+    return 100 * float(torch.stack([correct[labels == k].mean() for k in labels.unique()]).mean())
 
 
 def auc(margin: np.ndarray, labels: np.ndarray) -> float:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from meada.reports.page.blocks import Block, Cell, Chart, Section, Series, Table, Text
 from meada.robustify.card import some
+from meada.robustify.labels import as_classes
 from meada.robustify.outcome import Outcome
 from meada.robustify.scoring import Scores
 
@@ -61,15 +62,22 @@ def classes(outcome: Outcome, scores: Scores) -> Section:
 
 
 def per_class(outcome: Outcome, scores: Scores, names: Sequence[str]) -> list[tuple[str, int, float, float]]:
-    """Class, pictures (each corruption of one counts), accuracy (%) of plain and of the delivered model."""
-    labels = torch.cat([scores.labels(name) for name in names]).numpy()
-    before, after = (100 * scores.correct(candidate, names).ravel() for candidate in ("plain", outcome.delivered))
+    """Class, pictures (each corruption of one counts), share (%) recognised by plain and by the delivered model."""
+    labels = torch.cat([scores.labels(name) for name in names])
+    before, after = (_logits(scores, candidate, names) for candidate in ("plain", outcome.delivered))
     found = []
     for k, title in enumerate(outcome.content["classes"]):
-        mine = labels == k
+        mine = labels == k if labels.ndim == 1 else labels[:, k] > 0
         if mine.any():
-            found.append((title, int(mine.sum()), float(before[mine].mean()), float(after[mine].mean())))
+            both = [_recognised(logits[mine], k, labels) for logits in (before, after)]
+            found.append((title, int(mine.sum()), both[0], both[1]))
     return found
+
+
+def _recognised(logits: Tensor, k: int, labels: Tensor) -> float:
+    """Share (%) of pictures that are said to be of class ``k``, or to have label ``k``."""
+    said = logits.argmax(-1) == k if labels.ndim == 1 else logits[:, k] > 0
+    return 100 * float(said.double().mean())
 
 
 def confusion(outcome: Outcome, scores: Scores) -> Section:
@@ -137,6 +145,7 @@ def reliability(name: str, logits: Tensor, labels: Tensor, colour: int) -> Serie
     >>> one.y, [round(x) for x in one.x]
     ((0.0, 100.0), [50, 100])
     """
+    logits, labels = as_classes(logits, labels)
     confidence, guess = (one.numpy() for one in logits.double().softmax(-1).max(-1))
     right = guess == labels.numpy()
     which = np.clip(np.ceil(confidence * BINS).astype(int), 1, BINS)

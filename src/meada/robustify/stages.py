@@ -1,7 +1,5 @@
 """The stages of ``robustify``: each leaves files that are whole, and is skipped when they are there."""
 
-import json
-import time
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -13,24 +11,28 @@ from torch import nn
 
 from meada.averaging import interpolate
 from meada.datasets import Samples, Task
-from meada.deploy.model import save_model
+from meada.deploy.model import SEVERAL, save_model
 from meada.evaluation import predict
 from meada.files import write_json
 from meada.methods.method import Method
-from meada.networks.head import features, head_name
+from meada.networks.embedding import features, head_name
 from meada.robustify import training
+from meada.robustify.budget import OPEN, Budget, Stopwatch
 from meada.robustify.families import choose_families, space_of
+from meada.robustify.labels import accuracy
 from meada.robustify.own import fitted
 from meada.robustify.plan import Plan
 from meada.robustify.probe import best_head, fit_into
 from meada.robustify.request import Request
 from meada.robustify.scoring import Scores, score_all, sets
 from meada.runs.checkpoint import load_weights_into
+from meada.runs.network import build_network
 from meada.runs.recipe import Recipe, resolve
-from meada.runs.run import build_network
+from meada.runs.run_folder import read_json
 from meada.types import Families
 
 Tell = Callable[[int, int], None]
+PROBED = 4_000_000  # training pictures x classes that a head is fitted on at most, but 2,000 pictures at least
 CROP: Families = frozenset({"geometry"})  # what plain fine-tuning trains on: crop and flip
 
 
@@ -42,6 +44,7 @@ class Work:
     out: Path
     task: Task
     plan: Plan
+    budget: Budget | None = None  # without one the plan stays as it is
     facts: dict[str, Any] = field(default_factory=dict)  # what each stage found, by its name
 
     def recipe(self, rate: float = 0.0) -> Recipe:
@@ -67,7 +70,11 @@ class Work:
         return self.out / "candidates" / f"{name}.safetensors"
 
     def save(self, name: str, net: nn.Module, rate: float = 0.0) -> None:
-        save_model(self.path(name), net, self.recipe(rate), self.task.classes)
+        save_model(self.path(name), net, self.recipe(rate), self.task.classes, self.about())
+
+    def about(self) -> dict[str, str]:
+        """What a model's file says of its labels."""
+        return {SEVERAL: "yes"} if self.task.multilabel else {}
 
     def load(self, name: str) -> nn.Module:
         net = build_network(self.recipe(), len(self.task.classes), file=False)
@@ -75,7 +82,14 @@ class Work:
         return net
 
     def accuracy(self, net: nn.Module, samples: Samples) -> float:
-        return 100 * float((predict(net, samples.images, batch_size=64).argmax(-1) == samples.labels).double().mean())
+        return accuracy(predict(net, samples.images, batch_size=64), samples.labels)
+
+    def seconds(self) -> dict[str, float]:
+        """That the stages took, as far as they are done."""
+        return {name: float(one["seconds"]) for name, one in self.facts.items()}
+
+    def forecast(self) -> dict[str, float]:
+        return self.budget.forecast(self.plan, self.seconds()) if self.budget else {}
 
     @property
     def trained(self) -> Families:
@@ -93,15 +107,17 @@ class Work:
 
 def probe(work: Work, tell: Tell) -> dict[str, Any]:
     """Features of each picture and its mirror image once, then logistic regression."""
-    net, train, held = work.fresh(), work.task.train, work.task.validation
+    net, held = work.fresh(), work.task.validation
+    most = max(PROBED // len(work.task.classes), 2000)
+    train = capped(work.task.train, min(work.plan.probe or most, most))
     both = torch.cat([train.images, train.images.flip(-1)])
     z = features(net, both)
     head, penalty = best_head(
-        (z, train.labels.repeat(2)), (features(net, held.images), held.labels), len(work.task.classes)
+        (z, torch.cat([train.labels, train.labels])), (features(net, held.images), held.labels), len(work.task.classes)
     )
     fit_into(net, head)
     work.save("probe", net)
-    return {"penalty": penalty}
+    return {"penalty": penalty, "pictures": len(train)}
 
 
 def families(work: Work, tell: Tell) -> dict[str, Any]:
@@ -143,15 +159,15 @@ def hardened(work: Work, tell: Tell) -> dict[str, Any]:
     plan = work.plan
     net = work.load("probe") if plan.pretrained else work.fresh()
     how = training.Tuning(
-        hardening(work), plan.descent(plan.hardened_rate), plan.steps, plan.batch_size, work.request.seed,
-        frozen=plan.pretrained, average_from=plan.average_from,
+        hardening(work), plan.descent(plan.hardened_rate), plan.steps_of("hardened"), plan.batch_size,
+        work.request.seed, frozen=plan.pretrained, average_from=plan.average_from,
     )  # fmt: skip
     tuned = training.tune(net, work.task.train, how, _checkpoint(work, "hardened"), tell)
     mean = deepcopy(net)
     mean.load_state_dict(tuned.mean.state)
     work.save("averaged", mean)
     work.save("hardened", net)
-    return {"rate": plan.hardened_rate, "steps": plan.steps, "averaged": tuned.mean.count}
+    return {"rate": plan.hardened_rate, "steps": how.steps, "averaged": tuned.mean.count}
 
 
 def hardening(work: Work) -> Method:
@@ -192,16 +208,25 @@ def interpolated(work: Work, tell: Tell) -> dict[str, Any]:
 def score(work: Work, tell: Tell) -> dict[str, Any]:
     """All candidates on the same pixels."""
     made = scored_sets(work)
-    trust = [work.request.network] if ":" in work.request.network else []
-    own = lambda: fitted(work.request.model, work.task.classes, trust)
-    nets = {name: own() if name == "own" else work.load(name) for name in work.names}
+    nets = {name: own_model(work) if name == "own" else work.load(name) for name in work.names}
     score_all(nets, made, work.out / "scores", tell)
     return {"sets": list(made)}
 
 
+def own_model(work: Work) -> nn.Module:
+    """The person's own; it is trusted with the code that the person named."""
+    return fitted(work.request.model, work.task, [work.request.network] if ":" in work.request.network else [])
+
+
+def capped(samples: Samples, n: int) -> Samples:
+    """At most ``n``, spread evenly over a list that goes class by class; 0: all."""
+    return samples[torch.arange(n) * len(samples) // n] if 0 < n < len(samples) else samples
+
+
 def scored_sets(work: Work) -> dict[str, Any]:
+    tests = {name: capped(one, work.plan.test) for name, one in work.task.targets.items()}
     return sets(
-        work.task.validation, work.task.targets, trained=work.trained, shifted_n=work.plan.shifted,
+        work.task.validation, tests, trained=work.trained, shifted_n=work.plan.shifted,
         severities=work.plan.severities, seed=work.request.seed,
     )  # fmt: skip
 
@@ -219,20 +244,35 @@ STAGES: dict[str, Stage] = {
 }
 
 
-def carry_out(work: Work, tell: Callable[[str, int, int], None]) -> None:
+def carry_out(
+    work: Work, tell: Callable[[str, int, int], None], expect: Callable[[dict[str, float]], None] = lambda seconds: None
+) -> None:
     """Every stage that is not done yet, in order; what it found and how long it took is written when it ends."""
     for name, stage in STAGES.items():
         if name in ("probe", "interpolated") and not work.plan.pretrained:
             continue
         path = work.out / "stages" / f"{name}.json"
+        revise(work, name)
         if not path.is_file():
+            expect(work.forecast())
             tell(name, 0, 1)
-            began = time.monotonic()
-            found = stage(work, lambda done, n, name=name: tell(name, done, n))  # type: ignore[misc]
-            write_json(path, {**found, "seconds": time.monotonic() - began})
-        work.facts[name] = json.loads(path.read_text(encoding="utf-8"))
+            watch = Stopwatch(lambda done, n, name=name: tell(name, done, n))  # type: ignore[misc]
+            found = stage(work, watch.tell)
+            write_json(path, {**found, "seconds": watch.seconds()})
+        work.facts[name] = read_json(path)
         tell(name, 1, 1)
         _checkpoint(work, name).unlink(missing_ok=True)
+
+
+def revise(work: Work, name: str) -> None:
+    """Fit the plan to the time that is left, or as an earlier start of this stage did."""
+    path = work.out / "stages" / f"{name}.plan.json"
+    if work.budget is None or name not in OPEN:
+        return
+    if not path.is_file():
+        new = work.budget.revised(work.plan, name, work.seconds()).model_dump()
+        write_json(path, {key: new[key] for key in OPEN[name]})
+    work.plan = Plan(**{**work.plan.model_dump(), **read_json(path)})
 
 
 def load_scores(work: Work) -> Scores:

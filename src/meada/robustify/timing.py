@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from itertools import pairwise
 from statistics import median
+from typing import Any
 
 from torch import nn
 
@@ -28,18 +29,18 @@ def measure(work: Work) -> Costs:
     predict(net, some[:2])
     return Costs(
         plain=_step(work, net, training.plain(plan.side)),
-        hardened=_step(work, net, hard, frozen=plan.pretrained),
+        hardened=_step(work, net, hard, frozen=plan.pretrained, average_from=0.0),
         look=_seconds(lambda: predict(net, some, batch_size=LOOKED)) / len(some),
         corrupt=corrupting(task.validation.images),
     )
 
 
-def _step(work: Work, net: nn.Module, method: Method, frozen: bool = False) -> float:
+def _step(work: Work, net: nn.Module, method: Method, **how: Any) -> float:
     """The median of a few real steps."""
     marks: list[float] = []
     plan = work.plan
-    how = training.Tuning(method, plan.descent(1e-9), STEPS + 1, plan.batch_size, seed=0, frozen=frozen)
-    training.tune(net, work.task.train, how, tell=lambda done, n: marks.append(time.perf_counter()))
+    tuning = training.Tuning(method, plan.descent(1e-9), STEPS + 1, plan.batch_size, seed=0, **how)
+    training.tune(net, work.task.train, tuning, tell=lambda done, n: marks.append(time.perf_counter()))
     return median(after - before for before, after in pairwise(marks))
 
 

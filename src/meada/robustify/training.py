@@ -3,27 +3,30 @@
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from meada.algorithm import Plan as Schedule
 from meada.algorithm import Watch, begin, train
 from meada.averaging import RunningMean
 from meada.datasets import Samples
 from meada.images.augment import flip_and_crop
-from meada.maximise import hard_views
+from meada.maximise import tilted_views
 from meada.methods.method import Context, Method
 from meada.methods.parts.descent import Descent
 from meada.minimise import Training, refuse_non_finite
 from meada.networks.freezing import batch_norm_frozen
+from meada.objective import Objective
 from meada.pool import Pool
+from meada.robustify.labels import loss as likelihood_loss
+from meada.robustify.labels import risk
 from meada.runs.checkpoint import load_checkpoint, save_checkpoint
-from meada.spaces import Space
+from meada.spaces import Space, find_space
 from meada.types import Batch, Scalar
 
 SAVE_SECONDS = 20.0  # between checkpoints
@@ -51,7 +54,7 @@ class Tuned:
 
 def plain(side: int) -> Method:
     """Ordinary fine-tuning: cross-entropy on mirrored and cropped pictures."""
-    return Method(augment=partial(flip_and_crop, padding=max(side // 8, 1)))
+    return Method(loss=risk, augment=partial(flip_and_crop, padding=max(side // 8, 1)))
 
 
 def hardened(side: int, space: Space | str, *, views: int, hardness: float) -> Method:
@@ -64,19 +67,32 @@ def clean_and_view(
     net: nn.Module, batch: Batch, context: Context, *, space: Space | str, views: int, hardness: float
 ) -> Scalar:
     """CE(clean) + CE(view), the view a tilted draw from ``space``."""
-    view = hard_views(
-        net, batch.x, batch.y, space=space, k=views, hardness=hardness,
-        seed=context.seed, step=context.step, index=batch.sample_index,
+    view = tilted_views(
+        net, batch.x, batch.y, find_space(space), Objective(beta=1.0, gamma=0.0), k=views, hardness=hardness,
+        seed=context.seed, step=context.step, rows=np.asarray(batch.sample_index),
     )  # fmt: skip
-    return 2 * cross_entropy(net(torch.cat([batch.x, view])), batch.y.repeat(2))
+    return 2 * likelihood_loss(net(torch.cat([batch.x, view])), torch.cat([batch.y, batch.y]))
+
+
+def with_rows(method: Method, labels: Tensor) -> Method:
+    """A pool holds one number a picture, so its row of the matrix of labels is found by its position."""
+
+    def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
+        return method.loss(net, batch._replace(y=labels[batch.sample_index]), context)
+
+    return replace(method, loss=loss)
 
 
 def tune(
     net: nn.Module, samples: Samples, how: Tuning, checkpoint: Path | None = None, tell: Tell = lambda *_: None
 ) -> Tuned:
     """Train ``net`` in place; a checkpoint that is there is carried on, to the same bits."""
-    pool = Pool(samples.images, samples.labels, store="uint8")
-    training, tuned = begin(net, pool, how.method, how.descent, seed=how.seed), Tuned(net)
+    several = samples.labels.ndim == 2
+    pool = Pool(
+        samples.images, torch.zeros(len(samples), dtype=torch.int64) if several else samples.labels, store="uint8"
+    )
+    method = with_rows(how.method, samples.labels) if several else how.method
+    training, tuned = begin(net, pool, method, how.descent, seed=how.seed), Tuned(net)
     if checkpoint and checkpoint.is_file():
         tuned.mean.load_state_dict(load_checkpoint(checkpoint, training)["mean"])
     saved = time.monotonic()
@@ -93,5 +109,5 @@ def tune(
 
     schedule = Schedule(rounds=0, min_steps=0, total_steps=how.steps, batch_size=how.batch_size)
     with batch_norm_frozen(net) if how.frozen else nullcontext():
-        train(training, pool, how.method, schedule, how.descent, seed=how.seed, watch=Watch(stepped=stepped))
+        train(training, pool, method, schedule, how.descent, seed=how.seed, watch=Watch(stepped=stepped))
     return tuned

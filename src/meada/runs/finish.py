@@ -1,4 +1,4 @@
-"""The end of a run: score each rule's choice on the whole of every domain, and write the record."""
+"""The end of a run: score the checkpoint that each rule chose on all test images, and write the record."""
 
 from copy import deepcopy
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from torch import nn
 
 from meada import __version__
+from meada.averaging import renew_batch_norm
 from meada.datasets import Task
 from meada.evaluation import evaluate
 from meada.evaluation.predictions import Predictions, save_predictions
@@ -14,9 +15,10 @@ from meada.files import write_json
 from meada.machine.distributed import World
 from meada.machine.environment import environment
 from meada.minimise import Training
+from meada.pool import Pool
 from meada.runs.checkpoint import load_weights_into, save_weights
 from meada.runs.recipe import Recipe, method_name, method_of
-from meada.runs.recorder import Journal
+from meada.runs.recorder import Recorder
 from meada.runs.run_folder import RunFolder
 
 PREDICTED = ("last", "source_val")  # the rules whose predictions are written down, image by image
@@ -27,47 +29,46 @@ def finish(
     folder: RunFolder,
     task: Task,
     training: Training,
-    journal: Journal,
+    pool: Pool,
+    recorder: Recorder,
     weights: dict[str, Any],
     world: World,
 ) -> None:
     """Score each rule's choice on the whole of every domain, then write the record."""
     about = {"meada": __version__, "recipe": recipe.name, "classes": "\n".join(task.classes)}
     results, sources, cleans = {}, {}, {}
-    steps = {"last": training.step, **journal.selection.steps}
+    steps = {"last": training.step, **recorder.selection.steps}
+    if recorder.mean.count:
+        steps["averaged"] = training.step
     rules = [rule for rule in RULES if rule in steps]
-    scored: dict[int, dict[str, Any]] = {}
+    scored: dict[Any, dict[str, Any]] = {}  # by step; rules that chose the same step share it
     net = deepcopy(training.net)
     for number, rule in enumerate(rules):
-        journal.tell("evaluate", number, len(rules))
+        recorder.tell("evaluate", number, len(rules))
+        weights_of = rule if rule == "averaged" else steps[rule]
         if rule == "last":
             net.load_state_dict(training.net.state_dict())
-        elif world.first:
+        elif rule == "averaged":
+            net.load_state_dict(recorder.mean.state)
+            if not recipe.freeze_batch_norm:
+                renew_batch_norm(net, pool, batch_size=recipe.plan.batch_size, seed=recipe.seed)
+        elif world.is_main:
             load_weights_into(net, folder.candidate(steps[rule]))
         world.align(net)
-        if world.first:
+        if world.is_main:
             save_weights(folder.selected(rule), net, {**about, "rule": rule})
-        if steps[rule] not in scored:
-            with journal.clock.during("evaluate"):
-                scored[steps[rule]] = _scores(net, task, world, steps[rule])
-        results[rule] = scored[steps[rule]]["targets"]
-        sources[rule] = scored[steps[rule]]["source"]
-        cleans[rule] = scored[steps[rule]].get("clean")
-    if not world.first:
+        if weights_of not in scored:
+            with recorder.clock.during("evaluate"):
+                scored[weights_of] = _scores(net, task, world, steps[rule])
+        found = scored[weights_of]
+        results[rule], sources[rule], cleans[rule] = found["targets"], found["source"], found.get("clean")
+    if not world.is_main:
         return
-    told = {rule: scored[steps[rule]]["predictions"] for rule in rules if rule in PREDICTED}
-    save_predictions(folder.predictions, told, task.classes)
-    journal.clock.switch("evaluate")
+    predictions = {rule: scored[steps[rule]]["predictions"] for rule in rules if rule in PREDICTED}
+    save_predictions(folder.predictions, predictions, task.classes)
+    recorder.clock.switch("evaluate")
     write_json(folder.record, {
-        "meada": __version__,
-        "recipe": recipe.name,
-        "note": recipe.note,
-        "method": method_name(recipe),
-        "passes": dict(zip(("forward", "backward"), method_of(recipe).passes, strict=True)),
-        "network": recipe.network["name"],
-        "data": recipe.data["name"],
-        "seed": recipe.seed,
-        "scale": recipe.scaled,
+        **_settings(recipe),
         "environment": {
             **environment(),
             "device": str(next(net.parameters()).device),
@@ -77,14 +78,28 @@ def finish(
         },
         "provenance": task.provenance,
         "weights": weights,
-        "rounds": journal.rounds,
-        "seconds": journal.clock.seconds,
+        "rounds": recorder.rounds,
+        "seconds": recorder.clock.seconds,
         "steps": training.step,
-        "selected": {rule: {"step": steps[rule], **journal.selection.about(rule)} for rule in rules},
+        "selected": {rule: {"step": steps[rule], **recorder.selection.about(rule)} for rule in rules},
         "source": sources,
         **({"clean": cleans} if task.clean else {}),
         "results": results,
     })  # fmt: skip
+
+
+def _settings(recipe: Recipe) -> dict[str, Any]:
+    return {
+        "meada": __version__,
+        "recipe": recipe.name,
+        "note": recipe.note,
+        "method": method_name(recipe),
+        "passes": dict(zip(("forward", "backward"), method_of(recipe).passes, strict=True)),
+        "network": recipe.network["name"],
+        "data": recipe.data["name"],
+        "seed": recipe.seed,
+        "scale": recipe.scaled,
+    }
 
 
 def _scores(net: nn.Module, task: Task, world: World, step: int) -> dict[str, Any]:
@@ -96,12 +111,6 @@ def _scores(net: nn.Module, task: Task, world: World, step: int) -> dict[str, An
     scores["targets"], scores["predictions"] = {}, kept
     for name in task.targets:  # one at a time: a target may be read from disk when it is asked for
         one = task.targets[name]
-        scores["targets"] |= evaluate(
-            net,
-            {name: (one.images, one.labels)},
-            severities=task.severities,
-            each=kept.keep,
-            world=world,
-            step=step,
-        )
+        pair = {name: (one.images, one.labels)}
+        scores["targets"] |= evaluate(net, pair, severities=task.severities, each=kept.keep, world=world, step=step)
     return scores

@@ -1,4 +1,4 @@
-"""When two runs are the same experiment: the one list of settings that do not count."""
+"""Decide whether two runs are the same experiment: settings such as the device do not count."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -12,32 +12,34 @@ from meada.runs.run_folder import RunFolder
 from meada.settings import flattened
 
 # Where and how a run was carried out. ``pool.store`` is not among them: 8 bits or 32 make other samples.
-IDLE = frozenset({
+NOT_COMPARED = frozenset({
     "note", "device", "checkpoint_seconds", "pool.memory_mb", "pool.keep", "data.root", "data.cache",
 })  # fmt: skip
 
 
-def essence(recipe: Recipe | Mapping[str, Any], *, seed: bool = True) -> dict[str, Any]:
+def experiment_settings(recipe: Recipe | Mapping[str, Any], *, seed: bool = True) -> dict[str, Any]:
     """The settings that make the experiment, in one level; a table may leave defaults of sections out.
 
-    >>> a, b = {"name": "mine", "device": "cpu"}, {"name": "mine", "pool": {"store": "float32"}}
-    >>> essence(a) == essence(b), essence(a) == essence({**b, "pool": {"store": "uint8"}})
-    (True, False)
+    >>> one, same = {"name": "mine", "device": "cpu"}, {"name": "mine", "pool": {"store": "float32"}}
+    >>> experiment_settings(one) == experiment_settings(same)
+    True
+    >>> experiment_settings(one) == experiment_settings({**same, "pool": {"store": "uint8"}})
+    False
     """
     table = recipe.model_dump() if isinstance(recipe, Recipe) else dict(recipe)
-    left_out = IDLE if seed else IDLE | {"seed"}
+    left_out = NOT_COMPARED if seed else NOT_COMPARED | {"seed"}
     found = {**_defaults(), **flattened(table)}
     return {key: _plain(value) for key, value in found.items() if key not in left_out and value is not None}
 
 
-def alike(a: Recipe, b: Recipe) -> bool:
+def same_experiment(a: Recipe, b: Recipe) -> bool:
     """Whether two recipes are one experiment, seed included."""
-    return essence(a) == essence(b)
+    return experiment_settings(a) == experiment_settings(b)
 
 
 @cache
 def _defaults() -> dict[str, Any]:
-    """Of the recipe and its sections: settings that came later stand at these in older recipes."""
+    """Defaults of the recipe and its sections, for settings that older recipes do not have."""
     fields = {k: field.default for k, field in Recipe.model_fields.items() if not field.is_required()}
     return flattened({k: v.model_dump() if isinstance(v, BaseModel) else v for k, v in fields.items()})
 
@@ -50,7 +52,7 @@ def _plain(value: Any) -> Any:
 _HELD: dict[tuple[Path, int], Recipe] = {}
 
 
-def held_recipe(folder: RunFolder) -> Recipe:
+def recipe_in(folder: RunFolder) -> Recipe:
     """The recipe in a run's folder; files that did not change are read once."""
     key = (folder.recipe.resolve(), folder.recipe.stat().st_mtime_ns)
     if key not in _HELD:

@@ -1,4 +1,4 @@
-"""The network of a recipe: fresh with the weights of its seed, or as a finished run left it."""
+"""Build the network of a recipe: with fresh weights, or with those of a finished run."""
 
 from collections.abc import Iterable
 from hashlib import sha256
@@ -53,7 +53,7 @@ def load_model(folder: RunFolder, classes: int, rule: str = "last", trust: Itera
     """The network that a finished run chose by ``rule``."""
     path = folder.selected(rule)
     if not path.exists():
-        raise MeadaError(f"{path} is not there: the run is not finished, or has no '{rule}' model")
+        raise MeadaError(f"{path} does not exist: the run is not finished, or has no '{rule}' model")
     net = build_network(folder.load_recipe(trust), classes, file=False)
     load_weights_into(net, path)
     return net

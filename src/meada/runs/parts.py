@@ -13,7 +13,7 @@ from meada.lookup import Trusted, accepting, first_line, is_code, lookup, needs_
 from meada.methods import METHODS, Method
 from meada.methods.parts.compose import AUGMENTS
 from meada.networks import NETWORKS
-from meada.networks.pretrained.timm_models import timm_network
+from meada.networks.timm_models import timm_network
 from meada.settings import explain, signature_model
 
 KNOWN: dict[str, Mapping[str, Callable[..., Any]]] = {
@@ -29,9 +29,9 @@ TITLES = {"data": "data set", "loss": "method", "augment": "augmentation"}
 GIVES: dict[str, type] = {"data": Task, "network": nn.Module, "method": Method, "loss": Method}
 MAKERS = {"network": {"timm": timm_network}}
 # Arguments of whatever a recipe names, by what they are called, and the least that makes sense.
-LEAST = {"beta": 0, "gamma": 0, "step_size": 0, "steps": 0, "block": 1}
+MINIMUM = {"beta": 0, "gamma": 0, "step_size": 0, "steps": 0, "block": 1}
 # Next to any network's own arguments: a file below the data folder's ``weights``, and whether it may
-# leave some of the network at random. ``meada.runs.run.build_network`` reads them.
+# leave some of the network at random. ``meada.runs.network`` reads them.
 WEIGHTS: dict[str, Any] = {"weights": (str | None, None), "partial": (bool | None, None)}
 
 
@@ -96,17 +96,17 @@ def refuse_disagreement(tables: Mapping[str, Any], trust: Iterable[str]) -> None
             raise MeadaError(f"--trust {given} must be a name in the recipe, got {names}")
 
 
-def mark(table: Mapping[str, Any], trust: Iterable[str]) -> dict[str, Any]:
+def mark_trusted(table: Mapping[str, Any], trust: Iterable[str]) -> dict[str, Any]:
     """The table, with the names in it that the person gave as :class:`Trusted`."""
     names = {key: trusted(table[key], trust) for key in NAMES if isinstance(table.get(key), str)}
     return {**table, **names}
 
 
-def filled(kind: str, table: Any, trust: Iterable[str]) -> dict[str, Any]:
+def with_defaults(kind: str, table: Any, trust: Iterable[str]) -> dict[str, Any]:
     """The table with every default of the named function written out; left as it is if that would run code."""
     if not isinstance(table, dict) or not isinstance(table.get("name"), str):
         raise MeadaError(f"key '{kind}.name' is missing: a recipe names its {kind}")
-    table = mark(table, trust)
+    table = mark_trusted(table, trust)
     if untrusted({kind: table}):
         return table
     name = table["name"]
@@ -115,7 +115,7 @@ def filled(kind: str, table: Any, trust: Iterable[str]) -> dict[str, Any]:
         values = model(**{k: v for k, v in table.items() if k != "name"})
     except ValidationError as error:
         raise explain(model, error).under(kind) from None
-    _refuse_nonsense(kind, values.model_dump())
+    _check_minimum(kind, values.model_dump())
     space = {"space": table["space"]} if isinstance(table.get("space"), Trusted) else {}
     return {"name": name, **without_none(values.model_dump()), **space}
 
@@ -132,8 +132,8 @@ def _model(kind: str, name: str, function: Callable[..., Any], more: Mapping[str
         raise MeadaError(f"{kind} '{name}' has arguments that cannot be settings: {first_line(error)}") from None
 
 
-def _refuse_nonsense(kind: str, values: Mapping[str, Any]) -> None:
-    for key, low in LEAST.items():
+def _check_minimum(kind: str, values: Mapping[str, Any]) -> None:
+    for key, low in MINIMUM.items():
         found = values.get(key)
         numbers = found if isinstance(found, list | tuple) else [found]
         if any(isinstance(number, int | float) and not number >= low for number in numbers):

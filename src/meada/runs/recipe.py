@@ -1,4 +1,4 @@
-"""Recipes: an experiment as a TOML file, read into frozen settings that are checked whole."""
+"""Recipes: an experiment as a TOML file, read into checked, frozen settings."""
 
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -21,16 +21,16 @@ from meada.runs.parts import (
     KNOWN,
     OPTIONAL,
     code_in,
-    filled,
     refuse_disagreement,
     refuse_untrusted,
     untrusted,
+    with_defaults,
     without_none,
 )
 from meada.runs.parts import make as make
+from meada.runs.recipe_families import SHIPPED as SHIPPED
 from meada.runs.recipe_families import family, merge
-from meada.runs.shipped import SHIPPED as SHIPPED
-from meada.runs.shipped import recipe_names as recipe_names
+from meada.runs.recipe_families import recipe_names as recipe_names
 from meada.settings import BadSetting, Settings
 
 SIZES = ("train", "validation", "test")  # keys of a data set that count images
@@ -71,6 +71,7 @@ class Recipe(Settings):
     precision: Precision = "fp32"
     sync_batch_norm: bool = False  # over the batches of all processes (GPUs), not each one's share
     freeze_batch_norm: bool = False  # fine-tuning: use the statistics that came with the weights
+    average_from: float = Field(1.0, ge=0, le=1)  # share of the steps after which weights are averaged; 1: never
     checkpoint_seconds: float = Field(60.0, ge=0)
     scaled: float = Field(1.0, gt=0, le=1)  # what part of its data, epochs and rounds is left
 
@@ -98,7 +99,7 @@ def load_recipe(name: str, changes: list[str] | None = None, *, trust: Iterable[
     recipe = resolve(table, trust)
     refuse_disagreement(recipe.model_dump(), trust)
     refuse_untrusted(recipe.model_dump())
-    return shrunk(recipe, scale)
+    return scaled_down(recipe, scale)
 
 
 def load_table(changes: list[str]) -> dict[str, Any]:
@@ -113,10 +114,10 @@ def load_table(changes: list[str]) -> dict[str, Any]:
     return table
 
 
-def shrunk(recipe: Recipe, scale: Any) -> Recipe:
+def scaled_down(recipe: Recipe, scale: Any) -> Recipe:
     """The same experiment at a part of its data, epochs (or steps) and rounds; one at least."""
     if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale <= 1:
-        raise MeadaError(f"scale is {scale!r}: a number above 0 and up to 1 is needed")
+        raise MeadaError(f"scale must be a number above 0 and at most 1, got {scale!r}")
     if scale == 1:
         return recipe
     part = lambda n: max(1, round(n * scale)) if n else 0
@@ -154,7 +155,7 @@ def resolve(table: Mapping[str, Any], trust: Iterable[str] = ()) -> Recipe:
     trust = [*trust, *(name for _, name in code_in(whole) if isinstance(name, Trusted))]
     for kind in KNOWN:
         if kind not in OPTIONAL or whole.get(kind):
-            whole[kind] = filled(kind, whole.get(kind), trust)
+            whole[kind] = with_defaults(kind, whole.get(kind), trust)
     for section, settings in SECTIONS.items():
         whole[section] = _section(section, settings, whole.get(section, {}))
     recipe = Recipe(**whole)
@@ -205,7 +206,7 @@ def _set(table: dict[str, Any], change: str) -> None:
     """Apply one ``a.b=c``; the value is read as TOML, or as a plain string if it is none."""
     path, sign, text = change.partition("=")
     if not sign or not path.strip():
-        raise MeadaError(f"--set {change}: the form a.b=c is needed, as in plan.rounds=2")
+        raise MeadaError(f"--set must have the form a.b=c, as in plan.rounds=2, got {change}")
     try:
         value = tomllib.loads(f"v = {text}")["v"]
     except (ValueError, RecursionError):
@@ -216,7 +217,7 @@ def _set(table: dict[str, Any], change: str) -> None:
     for folder in folders:
         table = table.setdefault(folder, {})
         if not isinstance(table, dict):
-            raise MeadaError(f"--set {change}: '{folder}' is a value, not a table")
+            raise MeadaError(f"--set {change}: '{folder}' must be a table, got a value")
     table[last] = value
 
 
@@ -224,7 +225,7 @@ def _section(section: str, settings: type[Settings], table: Any) -> Settings:
     if isinstance(table, settings):
         return table
     if not isinstance(table, dict):
-        raise MeadaError(f"key '{section}' is {table!r}: a table of settings is needed")
+        raise MeadaError(f"key '{section}' must be a table of settings, got {table!r}")
     try:
         return settings(**table)
     except BadSetting as fault:

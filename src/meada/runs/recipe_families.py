@@ -1,10 +1,12 @@
-"""Families of recipes: one for every cell of a published table, all of them from one file.
+"""The recipes that come with the package: their names, and families of them that one file holds.
 
-A family's file names its ``axes``; each is a table of pieces of a recipe. A member is what all have
-in ``shared``, then one piece of every axis over it, in the order of the axes. ``names`` says what
-it is called by the pieces' keys, ``notes`` what its note is by their titles. A piece with a
+A family has a recipe for every cell of a published table. Its file names its ``axes``; each is a table of pieces of a
+recipe. A member is what all have in ``shared``, then one piece of every axis over it, in the order of the axes.
+``names`` says what it is called by the pieces' keys, ``notes`` what its note is by their titles. A piece with a
 ``supplement`` gives the method the settings in ``ascent``, and those that it lists from the table
 ``supplement``, which has them for each key, or keys, of the axes that they depend on.
+
+Nothing heavy is imported, so that a list of names is quick.
 """
 
 import tomllib
@@ -91,3 +93,24 @@ def merge(base: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
 
 def _same_name(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     return old.get("name") == new.get("name", old.get("name"))
+
+
+SHIPPED = Path(__file__).parent / "recipes"
+
+
+def recipe_names() -> list[str]:
+    return sorted([*_recipe_files(), *family(SHIPPED)])
+
+
+def recipe_patterns() -> list[str]:
+    """The same in a few lines: ``digits/{ada,erm}`` stands for two."""
+    groups: dict[str, list[str]] = {}
+    for name in _recipe_files():
+        folder, _, last = name.rpartition("/")
+        groups.setdefault(folder, []).append(last)
+    return [*(f"{folder}/{braces(names)}" for folder, names in groups.items()), *patterns(SHIPPED)]
+
+
+def _recipe_files() -> list[str]:
+    paths = sorted(SHIPPED.rglob("*.toml"))
+    return [str(p.relative_to(SHIPPED).with_suffix("")) for p in paths if p.name[0] != "_"]

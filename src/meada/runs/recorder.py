@@ -1,8 +1,7 @@
-"""What a run writes down as it goes: log, candidates, rounds, checkpoints."""
+"""Record a run while it trains: log, candidate checkpoints, rounds, pictures, resume state."""
 
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,44 +9,48 @@ from safetensors.torch import save
 from torch import Tensor
 
 from meada.algorithm import Watch
+from meada.averaging import RunningMean
 from meada.datasets import Task
-from meada.evaluation.rounds import diagnose, looked_at
+from meada.evaluation.rounds import diagnose, in_bands, spectra, spread_index
 from meada.evaluation.score import predict
 from meada.evaluation.selection import Selection
-from meada.evaluation.spectrum import in_bands, spectra
 from meada.files import write_bytes
 from meada.machine.clock import Clock
 from meada.machine.distributed import World
 from meada.machine.environment import arithmetic
+from meada.machine.terminal import Tell
 from meada.minimise import Training, refuse_non_finite
 from meada.pool import Pool, as_stored
 from meada.runs.checkpoint import save_checkpoint, save_weights
 from meada.runs.recipe import Recipe, method_of
 from meada.runs.run_folder import RunFolder
 
-NOTED = 100  # losses in the log of a run, besides those of the candidates: enough for a curve
+AVERAGED_EVERY = 10  # steps between two weights that count in the mean
+LOG_POINTS = 100  # losses in the log of a run, besides those of the candidates: enough for a curve
 GALLERY = 10  # pairs of source and adversarial image kept of each round, for pictures
-JUDGED, JUDGED_BYTES = 256, 16 << 20  # more of them, in 8 bits, for another network to judge
+JUDGED_IMAGES, JUDGED_BYTES = 256, 16 << 20  # more of them, in 8 bits, for another network to judge
 
 
-class Journal:
+class Recorder:
+    """Observes a training and writes to its folder; of several processes the first alone writes."""
+
     def __init__(
         self,
         recipe: Recipe,
         folder: RunFolder,
         task: Task,
-        tell: Callable[[str, int, int], None],
+        tell: Tell,
         *,
         total: int,
         world: World | None = None,
     ) -> None:
         self.recipe, self.folder, self.tell, self.total = recipe, folder, tell, total
-        self.world = world or World()  # of several processes the first alone writes
+        self.world = world or World()
         sizes = recipe.evaluation
         self.selection = Selection(
             task, subset=sizes.subset, crafted_size=sizes.crafted, trained=method_of(recipe).families
         )
-        self.clock = Clock()
+        self.clock, self.mean = Clock(), RunningMean()
         self.rounds: list[dict[str, Any]] = []
         self.blocks = 0  # that the pool has grown by: none where a method grows nothing
         self._pictures: dict[str, Tensor] = {}
@@ -60,10 +63,12 @@ class Journal:
 
     def stepped(self, training: Training, loss: Tensor) -> None:
         self._losses.append(loss)
+        if training.step > self.recipe.average_from * self.total and training.step % AVERAGED_EVERY == 0:
+            self.mean.add(training.net.state_dict())
         self.tell(self._phase(training.round, "minimise"), training.step, self.total)
         if training.step % self.recipe.evaluation.every == 0 or training.step == self.total:
             self._candidate(training)
-        elif training.step % -(-self.total // NOTED) == 0:
+        elif training.step % -(-self.total // LOG_POINTS) == 0:
             self._note(training, self._loss(training))
         if time.monotonic() - self._saved >= self.recipe.checkpoint_seconds:
             self.save(training)
@@ -75,11 +80,11 @@ class Journal:
 
     def climbed(self, done: int, total: int) -> None:
         self.tell(self._phase(self._round, "maximise"), done, total)
-        if self.world.first:
+        if self.world.is_main:
             self.folder.write_ascent(self._round, self.clock.running)
 
     def grown(self, training: Training, pool: Pool) -> None:
-        if not self.world.first:
+        if not self.world.is_main:
             return
         seconds, self.blocks = self.clock.switch("evaluate"), pool.rounds
         line: dict[str, Any] = {"round": training.round, "pool": len(pool)}
@@ -89,7 +94,7 @@ class Journal:
                 beta=self.recipe.method.get("beta"),
                 stochastic=self.recipe.method.get("stochastic", ()),
             )  # fmt: skip
-            moved, there = spectra(pool, looked_at(pool))
+            moved, there = spectra(pool, spread_index(pool))
             line["spectrum"] = in_bands(moved, there)
             self._keep_pictures(training, pool, {"spectrum": moved})
             for warning in line["warnings"]:
@@ -101,7 +106,7 @@ class Journal:
 
     def save(self, training: Training) -> None:
         """Everything that a resumed run needs, replaced in one stroke."""
-        if not self.world.first:
+        if not self.world.is_main:
             return
         self.clock.switch("minimise")
         save_checkpoint(self.folder.checkpoint, training, {
@@ -111,6 +116,7 @@ class Journal:
             "blocks": self.blocks,
             "losses": [float(loss) for loss in self._losses],
             "log": self._lines,
+            "mean": self.mean.state_dict(),
             "arithmetic": arithmetic(next(training.net.parameters()).device),
         })  # fmt: skip
         wanted = {self.folder.candidate(step) for step in self.selection.steps.values()}
@@ -123,9 +129,10 @@ class Journal:
         self.selection.restore(extras["chosen"])
         self.clock = Clock(extras["seconds"])
         self.rounds, self.blocks = extras["rounds"], extras["blocks"]
+        self.mean.load_state_dict(extras.get("mean", RunningMean().state_dict()))  # an earlier version left it out
         self._losses = [torch.tensor(loss) for loss in extras["losses"]]
         self._pictures = self.folder.load_gallery()
-        if self.world.first:
+        if self.world.is_main:
             held = extras.get("log")  # an earlier version left it out
             self._lines = self.folder.rewind_log(training.step, training.round) if held is None else list(held)
             self.folder.restore_log(self._lines)
@@ -134,12 +141,12 @@ class Journal:
         loss = self._loss(training)
         with self.clock.during("evaluate"):
             scores = self.selection.scores(training.net, self.world, training.step)
-            if self.selection.consider(training.step, scores) and self.world.first:
+            if self.selection.consider(training.step, scores) and self.world.is_main:
                 save_weights(self.folder.candidate(training.step), training.net)
         self._note(training, loss, scores=scores)
 
     def _note(self, training: Training, loss: float, **more: Any) -> None:
-        if self.world.first:
+        if self.world.is_main:
             self._log({"step": training.step, "loss": loss, **more})
 
     def _log(self, line: dict[str, Any]) -> None:
@@ -160,7 +167,7 @@ class Journal:
         def spread(n: int) -> Tensor:
             return torch.linspace(0, len(born.labels) - 1, min(n, len(born.labels))).long()
 
-        index, judged = spread(GALLERY), spread(max(1, min(JUDGED, JUDGED_BYTES // size)))
+        index, judged = spread(GALLERY), spread(max(1, min(JUDGED_IMAGES, JUDGED_BYTES // size)))
         kept = {
             "source": pool.images(pool.sources[start + index]),
             "parent": pool.images(born.parents[index]),

@@ -2,32 +2,25 @@
 
 import shutil
 import time
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from meada.algorithm import begin, nothing, train
-from meada.datasets import Task
 from meada.files import read_bytes, remove_drafts
 from meada.machine.device import choose, in_precision
-from meada.machine.distributed import World, joined
-from meada.machine.environment import compute_alike
-from meada.machine.parallel import synchronised
-from meada.methods import Method
+from meada.machine.distributed import World, process_group, synchronise_batch_norm
+from meada.machine.environment import match_arithmetic
+from meada.machine.terminal import Tell
 from meada.networks.freezing import batch_norm_frozen
 from meada.pool import Pool
 from meada.runs.checkpoint import load_checkpoint, read_state
 from meada.runs.finish import finish
-from meada.runs.network import build_network as build_network
 from meada.runs.network import fresh_network
-from meada.runs.network import load_model as load_model
 from meada.runs.recipe import Recipe, make, method_of
-from meada.runs.recorder import Journal
+from meada.runs.recorder import Recorder
 from meada.runs.run_folder import RunFolder
-
-Tell = Callable[[str, int, int], None]  # the phase's name, how much is done, of how much
 
 
 def run(
@@ -40,24 +33,24 @@ def run(
     """
     folder = RunFolder(out)
     with (
-        joined(choose(recipe.device)) as world,
-        folder.lock() if world.first else nullcontext(),
+        process_group(choose(recipe.device)) as world,
+        folder.lock() if world.is_main else nullcontext(),
     ):
-        if world.first:
-            (folder.carry_on if resume else folder.begin)(recipe)
+        if world.is_main:
+            (folder.resume if resume else folder.begin)(recipe)
             remove_drafts(folder.path)
         world = replace(world, shared=folder.shared(world))
-        if not world.hand_out(b"finished" if folder.finished else b""):
-            shown = noted(tell, folder) if world.first else tell
+        if not world.broadcast(b"finished" if folder.finished else b""):
+            shown = with_position(tell, folder) if world.is_main else tell
             _train(recipe, folder, shown, world, accept_different_bits)
         world.barrier()
-        if world.leads:
+        if world.is_node_writer:
             clean(folder, keep_pool=recipe.pool.keep)
-        return folder.load_record() if world.first else {}
+        return folder.load_record() if world.is_main else {}
 
 
-def noted(tell: Tell, folder: RunFolder, every: float = 2.0) -> Tell:
-    """``tell``, and the position in the run's folder: each new phase, then every so often."""
+def with_position(tell: Tell, folder: RunFolder, every: float = 2.0) -> Tell:
+    """``tell``, which also writes the position to the run's folder: at each new phase, and every few seconds."""
     last, current = float("-inf"), ""
 
     def both(phase: str, done: int, total: int) -> None:
@@ -73,9 +66,8 @@ def noted(tell: Tell, folder: RunFolder, every: float = 2.0) -> Tell:
 def _train(recipe: Recipe, folder: RunFolder, tell: Tell, world: World, accept_different_bits: bool) -> None:
     device = choose(recipe.device)
     state = _checkpoint(folder, world)
-    compute_alike(state.get("extras", {}).get("arithmetic"), device, folder.checkpoint, accept=accept_different_bits)
-    task: Task = make("data", recipe.data)
-    method = method_of(recipe)
+    match_arithmetic(state.get("extras", {}).get("arithmetic"), device, folder.checkpoint, accept=accept_different_bits)
+    task, method = make("data", recipe.data), method_of(recipe)
     pool = Pool(
         task.train.images,
         task.train.labels,
@@ -85,41 +77,31 @@ def _train(recipe: Recipe, folder: RunFolder, tell: Tell, world: World, accept_d
         memory=recipe.pool.memory_mb << 20,
     )
     net, weights = fresh_network(recipe, len(task.classes), file=True)
-    net = synchronised(net, wanted=recipe.sync_batch_norm, world=world, device=device)
+    net = synchronise_batch_norm(net, wanted=recipe.sync_batch_norm, world=world, device=device)
     net = in_precision(net, recipe.precision, device)
     net, embedding = net.to(device), recipe.embedding or None
     training = begin(net, pool, method, recipe.descent, seed=recipe.seed, embedding=embedding)
-    journal = Journal(recipe, folder, task, tell, total=_total(recipe, method, pool), world=world)
+    total = recipe.plan.in_steps(len(pool), method.growth)[1]
+    recorder = Recorder(recipe, folder, task, tell, total=total, world=world)
     if state:
-        journal.restore(load_checkpoint(folder.checkpoint, training, state), training)
-        pool.adopt(journal.blocks)
-    elif world.first:
+        recorder.restore(load_checkpoint(folder.checkpoint, training, state), training)
+        pool.adopt(recorder.blocks)
+    elif world.is_main:
         folder.restore_log([])  # of a process that was killed before its first checkpoint
     with batch_norm_frozen(net) if recipe.freeze_batch_norm else nullcontext():
         train(
-            training,
-            pool,
-            method,
-            recipe.plan,
-            recipe.descent,
-            seed=recipe.seed,
-            embedding=embedding,
-            watch=journal.watch(),
-            world=world,
-        )
-    journal.save(training)
-    finish(recipe, folder, task, training, journal, weights, world)
+            training, pool, method, recipe.plan, recipe.descent,
+            seed=recipe.seed, embedding=embedding, watch=recorder.watch(), world=world,
+        )  # fmt: skip
+    recorder.save(training)
+    finish(recipe, folder, task, training, pool, recorder, weights, world)
 
 
 def _checkpoint(folder: RunFolder, world: World) -> dict[str, Any]:
     """What the checkpoint holds, on every process; nothing where there is none."""
-    held = read_bytes(folder.checkpoint) if world.first and folder.checkpoint.exists() else b""
-    held = world.hand_out(held)
+    held = read_bytes(folder.checkpoint) if world.is_main and folder.checkpoint.exists() else b""
+    held = world.broadcast(held)
     return read_state(folder.checkpoint, held) if held else {}
-
-
-def _total(recipe: Recipe, method: Method, pool: Pool) -> int:
-    return recipe.plan.in_steps(len(pool), method.growth)[1]
 
 
 def clean(folder: RunFolder, *, keep_pool: bool) -> None:

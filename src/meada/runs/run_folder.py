@@ -1,4 +1,4 @@
-"""A run's folder: what is in it, who may write to it, and what is refused."""
+"""A run's folder: the names of its files, its lock, and reading and writing with checks."""
 
 import fcntl
 import json
@@ -17,7 +17,7 @@ from safetensors.torch import load
 from torch import Tensor
 
 from meada.errors import MeadaError
-from meada.files import SUMS, keep_sums, naming, read_bytes, read_text, write_json, write_text
+from meada.files import DRAFT, SUMS, keep_sums, naming, read_bytes, read_text, write_json, write_text
 from meada.machine.distributed import World
 from meada.runs.parts import code_in, refuse_disagreement
 from meada.runs.recipe import Recipe, from_toml, to_toml
@@ -25,52 +25,30 @@ from meada.settings import flattened
 
 
 @dataclass(frozen=True)
+class InFolder:
+    """An attribute that is the path of a file in the folder."""
+
+    name: str
+
+    def __get__(self, folder: "RunFolder", owner: type) -> Path:
+        return folder.path / self.name
+
+
+@dataclass(frozen=True)
 class RunFolder:
     path: Path
 
-    @property
-    def recipe(self) -> Path:
-        return self.path / "recipe.toml"
-
-    @property
-    def record(self) -> Path:
-        return self.path / "record.json"
-
-    @property
-    def log(self) -> Path:
-        return self.path / "log.jsonl"
-
-    @property
-    def model(self) -> Path:
-        return self.path / "model.safetensors"
-
-    @property
-    def checkpoint(self) -> Path:
-        return self.path / "checkpoint.pt"
-
-    @property
-    def gallery(self) -> Path:
-        return self.path / "gallery.safetensors"
-
-    @property
-    def predictions(self) -> Path:
-        return self.path / "predictions.safetensors"
-
-    @property
-    def attack(self) -> Path:
-        return self.path / "attack.json"
-
-    @property
-    def apart(self) -> Path:
-        return self.path / "apart.json"
-
-    @property
-    def position(self) -> Path:
-        return self.path / "position.json"
-
-    @property
-    def pool(self) -> Path:
-        return self.path / "pool"
+    recipe = InFolder("recipe.toml")
+    record = InFolder("record.json")
+    log = InFolder("log.jsonl")
+    model = InFolder("model.safetensors")
+    checkpoint = InFolder("checkpoint.pt")
+    gallery = InFolder("gallery.safetensors")
+    predictions = InFolder("predictions.safetensors")
+    attack = InFolder("attack.json")
+    extra_scores = InFolder("apart.json")  # of domains that the recipe does not name
+    position = InFolder("position.json")
+    pool = InFolder("pool")
 
     def candidate(self, step: int) -> Path:
         return self.path / "candidates" / f"step-{step:07d}.safetensors"
@@ -91,11 +69,11 @@ class RunFolder:
             write_text(self.recipe, text)  # for its checksum
             return
         if self.recipe.exists():
-            raise MeadaError(f"{self.path} already holds a run: --resume carries it on, a new --out begins anew")
+            raise MeadaError(f"{self.path} already holds a run: --resume continues it, another --out starts a new one")
         if self.path.exists() and not self.path.is_dir():
-            raise MeadaError(f"{self.path} is a file: --out needs a folder")
+            raise MeadaError(f"--out must be a folder, got the file {self.path}")
         if others:
-            raise MeadaError(f"{self.path} is not empty and holds no run: --out needs a new folder")
+            raise MeadaError(f"--out must be a new or empty folder, got {self.path}, which holds other files")
         keep_sums(self.path)
         write_text(self.recipe, text)
 
@@ -103,12 +81,13 @@ class RunFolder:
         """What lies there next to checksums and the marks of a process at work."""
         if not self.path.is_dir():
             return []
-        return [p.name for p in self.path.iterdir() if p.name not in (".lock", ".processes", SUMS)]
+        marks = (".lock", ".processes", SUMS)
+        return [p.name for p in self.path.iterdir() if p.name not in marks and not DRAFT.fullmatch(p.name)]
 
-    def carry_on(self, recipe: Recipe) -> None:
+    def resume(self, recipe: Recipe) -> None:
         """A run that was begun: with the same recipe."""
         if not self.recipe.exists():
-            raise MeadaError(f"{self.path} holds no run to resume: recipe.toml is not there")
+            raise MeadaError(f"{self.path} holds no run to resume: there is no recipe.toml")
         if not keep_sums(self.path):
             warnings.warn(f"{self.path} has no {SUMS}: damage to its older files cannot be noticed", stacklevel=2)
         held = from_toml(self.recipe, trust=[name for _, name in code_in(recipe.model_dump())])
@@ -116,14 +95,14 @@ class RunFolder:
             raise MeadaError(
                 f"{self.recipe} differs from the recipe that was asked for in "
                 f"{_difference(held.model_dump(), recipe.model_dump())}: "
-                "resume with the same settings, or begin anew with another --out"
+                "resume with the same settings, or start again with another --out"
             )
 
     @contextmanager
     def lock(self) -> Iterator[None]:
         """One process at a time; the system lets go of it when the process ends in any way."""
         if self.path.exists() and not self.path.is_dir():
-            raise MeadaError(f"{self.path} is a file: --out needs a folder")
+            raise MeadaError(f"--out must be a folder, got the file {self.path}")
         self.path.mkdir(parents=True, exist_ok=True)
         with open(self.path / ".lock", "w") as file:
             try:
@@ -149,7 +128,7 @@ class RunFolder:
             return True
         token = self.path / ".processes"
         self.path.mkdir(parents=True, exist_ok=True)
-        if world.first:
+        if world.is_main:
             write_text(token, secrets.token_hex())
         world.barrier()
         for _ in range(20):  # a network file system may be a second or two behind
@@ -157,7 +136,7 @@ class RunFolder:
                 break
             time.sleep(0.1)
         shared = world.sees(token.read_bytes() if token.exists() else None)
-        if world.first:
+        if world.is_main:
             token.unlink()
         return shared
 
@@ -195,17 +174,14 @@ class RunFolder:
 
     def rewind_log(self, step: int, rounds: int) -> list[str]:
         """The same for a checkpoint of an earlier version, which does not hold the log."""
-        there = lambda told: told["step"] <= step and told.get("round", 0) <= rounds
+        there = lambda line: line["step"] <= step and line.get("round", 0) <= rounds
         lines = [json.dumps({**line, "crc32": _crc(line)}) + "\n" for line in self.read_log() if there(line)]
         self.restore_log(lines)
         return lines
 
     def load_gallery(self) -> dict[str, Tensor]:
         """Pictures of every round; none where there is no file."""
-        try:
-            return load(read_bytes(self.gallery)) if self.gallery.exists() else {}
-        except SafetensorError as error:
-            raise MeadaError(f"{self.gallery} is damaged: it must be safetensors, got {error}") from None
+        return read_tensors(self.gallery) if self.gallery.exists() else {}
 
     def write_position(self, phase: str, done: int, total: int) -> None:
         """Where a run is, for whoever watches it; nothing is resumed from it."""
@@ -225,9 +201,9 @@ class RunFolder:
     def load_ascent(self, round_: int) -> float:
         path = self._ascent(round_)
         try:
-            seconds, *told = path.read_text(encoding="utf-8").split()
-            if told not in ([], [_crc(float(seconds))]):
-                raise ValueError(told)
+            seconds, *checksum = path.read_text(encoding="utf-8").split()
+            if checksum not in ([], [_crc(float(seconds))]):
+                raise ValueError(checksum)
             return float(seconds)
         except FileNotFoundError:
             return 0.0
@@ -240,7 +216,7 @@ class RunFolder:
     def load_recipe(self, trust: Iterable[str] = ()) -> Recipe:
         """Code that the file names is run later only if its name is in ``trust``."""
         if not self.recipe.exists():
-            raise MeadaError(f"{self.path} holds no run: recipe.toml is not there")
+            raise MeadaError(f"{self.path} holds no run: there is no recipe.toml")
         recipe = from_toml(self.recipe, trust)
         refuse_disagreement(recipe.model_dump(), trust)
         return recipe
@@ -250,14 +226,21 @@ class RunFolder:
             raise MeadaError(f"{self.path} holds no finished run: no record.json")
         return read_json(self.record, {"results": dict, "seed": int})
 
-    def load_apart(self) -> dict[str, dict[str, Any]]:
+    def load_extra_scores(self) -> dict[str, dict[str, Any]]:
         """Domain -> rule -> scores, of domains that its recipe does not name."""
-        return read_json(self.apart) if self.apart.exists() else {}
+        return read_json(self.extra_scores) if self.extra_scores.exists() else {}
 
-    def keep_apart(self, rule: str, scores: dict[str, dict[str, Any]]) -> None:
+    def keep_extra_scores(self, rule: str, scores: dict[str, dict[str, Any]]) -> None:
         """Beside what was kept before, of other domains and under other rules."""
-        held = self.load_apart()
-        write_json(self.apart, held | {d: {**held.get(d, {}), rule: s} for d, s in scores.items()})
+        held = self.load_extra_scores()
+        write_json(self.extra_scores, held | {d: {**held.get(d, {}), rule: s} for d, s in scores.items()})
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load(read_bytes(path))
+    except SafetensorError as error:
+        raise MeadaError(f"{path} is damaged: it must be safetensors, got {error}") from None
 
 
 def read_json(path: Path, types: Mapping[str, type] | None = None) -> dict[str, Any]:

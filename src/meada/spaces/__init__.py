@@ -33,6 +33,9 @@ def find_space(space: str | Space) -> Space:
     """A space by its name in ``SPACES``, by FILE.py:function that a person named, or the space itself."""
     if isinstance(space, Space):
         return space
+    if not isinstance(space, str):
+        hint = ": meada.integrations.space_from makes a space of it" if callable(space) else ""
+        raise MeadaError(f"space must be a name or a meada.Space, got {type(space).__name__}{hint}")
     made = lookup("space", space, SPACES)()
     if not isinstance(made, Space):
         raise MeadaError(f"space '{space}' must return a meada.Space, got {type(made).__name__}")

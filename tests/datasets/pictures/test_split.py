@@ -9,9 +9,8 @@ import torch
 from PIL import Image, ImageEnhance
 
 from meada.datasets.folder import folder
-from meada.datasets.pictures.duplicates import near
 from meada.datasets.pictures.split import split
-from meada.datasets.pictures.survey import Survey, survey
+from meada.datasets.pictures.survey import Survey, near, survey
 from meada.errors import MeadaError
 from meada.streams import stream
 
@@ -114,6 +113,11 @@ def test_groups_by_a_pattern_are_never_divided_and_classes_keep_their_share(fram
     thing = lambda file: file.split("_")[0]
     assert not {thing(file) for file in fit} & {thing(file) for file in kept}
     assert Counter(file.split("/")[0] for file in kept) == {"cup": 20, "pot": 20}  # two objects of each
+
+
+def test_groups_are_drawn_by_the_seed(frames):
+    own = survey(frames, group=r"thing(\d+)_")
+    assert len({frozenset(sides(own, seed)[1]) for seed in range(5)}) > 1
 
 
 def test_groups_by_a_column_across_classes(tmp_path):

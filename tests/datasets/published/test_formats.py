@@ -11,7 +11,15 @@ import pytest
 import scipy.io
 from PIL import Image
 
-from meada.datasets.published.formats import idx, libsvm, mat, matlab5, png_list
+from meada.datasets.published.formats import (
+    read_idx_images,
+    read_libsvm,
+    read_matlab,
+    read_png_list,
+    read_pngs,
+    read_svhn,
+    with_idx_labels,
+)
 from meada.errors import MeadaError
 
 Rng = np.random.Generator
@@ -19,8 +27,8 @@ Rng = np.random.Generator
 
 def test_idx_gives_back_the_bytes_and_the_labels(tmp_path: Path, make: SimpleNamespace, rng: Rng):
     images = rng.integers(0, 256, (3, 28, 28), dtype=np.uint8)
-    pixels = idx.read_images(make.idx(tmp_path / "i.gz", images))
-    raw = idx.pair(pixels, make.idx(tmp_path / "l.gz", np.array([5, 0, 9], np.uint8)))
+    pixels = read_idx_images(make.idx(tmp_path / "i.gz", images))
+    raw = with_idx_labels(pixels, make.idx(tmp_path / "l.gz", np.array([5, 0, 9], np.uint8)))
     assert np.array_equal(raw.images, images)
     assert raw.labels.tolist() == [5, 0, 9]
 
@@ -28,10 +36,14 @@ def test_idx_gives_back_the_bytes_and_the_labels(tmp_path: Path, make: SimpleNam
 IDX_FAULTS = {
     "cut off": lambda whole: whole[: len(whole) // 2],
     "not a whole gzip": lambda whole: gzip.decompress(whole),
-    "begins with 00000801: 00000803": lambda whole: gzip.compress(b"\0\0\x08\x01" + bytes(12)),
-    "ends inside its header of 16 bytes": lambda whole: gzip.compress(b"\0\0\x08\x03" + bytes(3)),
-    "holds 783 bytes of data: its header promises 784": lambda whole: gzip.compress(gzip.decompress(whole)[:-1]),
-    "holds 785 bytes of data": lambda whole: gzip.compress(gzip.decompress(whole) + b"\0"),
+    "must begin with 00000803, got 00000801": lambda whole: gzip.compress(b"\0\0\x08\x01" + bytes(12)),
+    "must have a header of 16 bytes, got 7": lambda whole: gzip.compress(b"\0\0\x08\x03" + bytes(3)),
+    "must hold 784 bytes of data, as its header says, got 783": lambda whole: gzip.compress(
+        gzip.decompress(whole)[:-1]
+    ),
+    "must hold 784 bytes of data, as its header says, got 785": lambda whole: gzip.compress(
+        gzip.decompress(whole) + b"\0"
+    ),
 }
 
 
@@ -40,7 +52,7 @@ def test_a_damaged_idx_file_is_refused(tmp_path: Path, make: SimpleNamespace, rn
     path = make.idx(tmp_path / "i.gz", rng.integers(0, 256, (1, 28, 28), dtype=np.uint8))
     path.write_bytes(IDX_FAULTS[said](path.read_bytes()))
     with pytest.raises(MeadaError, match=said) as caught:
-        idx.read_images(path)
+        read_idx_images(path)
     assert str(path) in str(caught.value)
 
 
@@ -50,26 +62,26 @@ def test_a_flipped_bit_fails_the_checksum_inside_gzip(tmp_path: Path, make: Simp
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
     with pytest.raises(MeadaError, match="not a whole gzip"):
-        idx.read_images(path)
+        read_idx_images(path)
 
 
 def test_idx_images_of_another_size_are_misshapen(tmp_path: Path, make: SimpleNamespace):
     path = make.idx(tmp_path / "i.gz", np.zeros((2, 28, 27), np.uint8))
-    with pytest.raises(MeadaError, match="28x27 pixels: 28x28 is right"):
-        idx.read_images(path)
+    with pytest.raises(MeadaError, match="28x28 pixels, got 28x27"):
+        read_idx_images(path)
 
 
 def test_idx_labels_must_match_the_images(tmp_path: Path, make: SimpleNamespace):
     images = np.zeros((3, 28, 28), np.uint8)
     with pytest.raises(MeadaError, match="2 labels for 3 images"):
-        idx.pair(images, make.idx(tmp_path / "l.gz", np.zeros(2, np.uint8)))
-    with pytest.raises(MeadaError, match="the label 10: digits run from 0 to 9"):
-        idx.pair(images, make.idx(tmp_path / "l.gz", np.array([1, 10, 2], np.uint8)))
+        with_idx_labels(images, make.idx(tmp_path / "l.gz", np.zeros(2, np.uint8)))
+    with pytest.raises(MeadaError, match="must have labels from 0 to 9, got the label 10"):
+        with_idx_labels(images, make.idx(tmp_path / "l.gz", np.array([1, 10, 2], np.uint8)))
 
 
 def test_mat_turns_columns_last_into_channels_first(tmp_path: Path, make: SimpleNamespace, rng: Rng):
     x = rng.integers(0, 256, (32, 32, 3, 3), dtype=np.uint8)
-    raw = mat.read(make.mat(tmp_path / "x.mat", X=x, y=np.array([[10], [1], [9]], np.uint8)))
+    raw = read_svhn(make.mat(tmp_path / "x.mat", X=x, y=np.array([[10], [1], [9]], np.uint8)))
     assert raw.images.shape == (3, 3, 32, 32)
     for row, column, channel, n in [(0, 31, 0, 0), (5, 7, 1, 2), (31, 0, 2, 1)]:
         assert raw.images[n, channel, row, column] == x[row, column, channel, n]
@@ -78,16 +90,16 @@ def test_mat_turns_columns_last_into_channels_first(tmp_path: Path, make: Simple
 
 def test_mat_takes_labels_in_doubles_or_as_a_row(tmp_path: Path, make: SimpleNamespace):
     x = np.zeros((32, 32, 3, 2), np.uint8)
-    raw = mat.read(make.mat(tmp_path / "x.mat", X=x, y=np.array([[10.0, 3.0]])))
+    raw = read_svhn(make.mat(tmp_path / "x.mat", X=x, y=np.array([[10.0, 3.0]])))
     assert raw.labels.tolist() == [0, 3]
 
 
 X2 = np.zeros((32, 32, 3, 2), np.uint8)
 Y2 = np.array([[1], [2]], np.uint8)
 MAT_FAULTS = {
-    "no array of numbers named X": {"y": Y2},
-    "no array of numbers named y": {"X": X2},
-    r"uint8 and \(32, 32, 3, N\) is right": {"X": X2.transpose(3, 2, 0, 1), "y": Y2},
+    "got none named X": {"y": Y2},
+    "got none named y": {"X": X2},
+    r"uint8 and shape \(32, 32, 3, N\), got X of uint8": {"X": X2.transpose(3, 2, 0, 1), "y": Y2},
     "X of float64": {"X": X2.astype(float), "y": Y2},
     "3 labels for 2 images": {"X": X2, "y": np.array([[1], [2], [3]], np.uint8)},
     "the label 11": {"X": X2, "y": np.array([[1], [11]], np.uint8)},
@@ -100,7 +112,7 @@ MAT_FAULTS = {
 @pytest.mark.parametrize("said", MAT_FAULTS)
 def test_a_misshapen_mat_file_is_refused(tmp_path: Path, make: SimpleNamespace, said: str):
     with pytest.raises(MeadaError, match=said):
-        mat.read(make.mat(tmp_path / "x.mat", **MAT_FAULTS[said]))
+        read_svhn(make.mat(tmp_path / "x.mat", **MAT_FAULTS[said]))
 
 
 @pytest.mark.parametrize("kept", [0.02, 0.5, 0.9, 0.999])
@@ -109,14 +121,14 @@ def test_a_truncated_mat_file_is_refused(tmp_path: Path, make: SimpleNamespace, 
     path = make.mat(tmp_path / "x.mat", X=x, y=np.ones((9, 1), np.uint8))
     path.write_bytes(path.read_bytes()[: int(kept * path.stat().st_size)])
     with pytest.raises(MeadaError, match=r"x\.mat .*(not a (whole )?MATLAB 5 file|no array of numbers)"):
-        mat.read(path)
+        read_svhn(path)
 
 
 def test_mat_version_7_3_is_refused(tmp_path: Path):
     path = tmp_path / "x.mat"
     path.write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + bytes(400))
     with pytest.raises(MeadaError, match="not a MATLAB 5 file"):
-        mat.read(path)
+        read_svhn(path)
 
 
 ARRAYS = {
@@ -133,7 +145,7 @@ ARRAYS = {
 def test_matlab_arrays_come_back_as_scipy_wrote_them(tmp_path: Path, compressed: bool):
     others = {"text": "abc", "cell": np.array([1, "a"], object), "complex": np.array([[1j]])}
     scipy.io.savemat(tmp_path / "x.mat", {**others, **ARRAYS}, do_compression=compressed)
-    read = matlab5.read(tmp_path / "x.mat")
+    read = read_matlab(tmp_path / "x.mat")
     assert read.keys() == ARRAYS.keys()
     for name, array in ARRAYS.items():
         assert read[name].dtype == array.dtype
@@ -149,7 +161,7 @@ def test_matlab_reads_big_endian_files_and_doubles_stored_as_bytes(tmp_path: Pat
     array = flags + tag(5, 8) + struct.pack(">2i", 2, 1) + name + values
     header = b"MATLAB 5.0 MAT-file".ljust(124) + b"\x01\x00MI"
     (tmp_path / "x.mat").write_bytes(header + tag(14, len(array)) + array)
-    read = matlab5.read(tmp_path / "x.mat")
+    read = read_matlab(tmp_path / "x.mat")
     assert read["y"].tolist() == [[3.0], [10.0]]
     assert read["y"].dtype == np.float64
 
@@ -162,7 +174,7 @@ def test_a_damaged_matlab_file_is_refused_and_never_kills_the_process(tmp_path: 
         content[rng.integers(120, len(content))] = rng.integers(256)
         (tmp_path / "x.mat").write_bytes(content)
         try:
-            matlab5.read(tmp_path / "x.mat")
+            read_matlab(tmp_path / "x.mat")
         except MeadaError:
             refused += 1
     assert refused > 100
@@ -172,7 +184,7 @@ def test_libsvm_labels_begin_at_one_and_pixels_are_cut_to_bytes(tmp_path: Path, 
     first = [-1.0] * 256
     first[1], first[16] = 1.0, 0.0  # row 0 column 1; row 1 column 0
     path = make.libsvm(tmp_path / "u.bz2", [make.usps_line(10, first), "1 3:0.5"])
-    raw = libsvm.read(path)
+    raw = read_libsvm(path)
     assert raw.labels.tolist() == [9, 0]
     assert raw.images[0, 0, :3].tolist() == [0, 255, 0]
     assert raw.images[0, 1, 0] == 127  # 127.5, cut off
@@ -180,10 +192,10 @@ def test_libsvm_labels_begin_at_one_and_pixels_are_cut_to_bytes(tmp_path: Path, 
 
 
 LIBSVM_FAULTS = {
-    "line 2: the label '0'": "0 1:0.5",
-    "line 2: the label '11'": "11 1:0.5",
-    "line 2: the label 'x'": "x 1:0.5",
-    "line 2: the label ''": "",
+    "line 2: the label must be one of 1..10, got '0'": "0 1:0.5",
+    "line 2: the label must be one of 1..10, got '11'": "11 1:0.5",
+    "line 2: the label must be one of 1..10, got 'x'": "x 1:0.5",
+    "line 2: the label must be one of 1..10, got ''": "",
     "line 2: '1;0.5' is not index:value": "1 1;0.5",
     "line 2: '1:' is not index:value": "1 1:",
     "line 2: '257:0.5' is not an index 1..256": "1 257:0.5",
@@ -197,7 +209,7 @@ LIBSVM_FAULTS = {
 def test_a_malformed_libsvm_line_is_named(tmp_path: Path, make: SimpleNamespace, said: str):
     path = make.libsvm(tmp_path / "u.bz2", ["1 1:0.5", LIBSVM_FAULTS[said]])
     with pytest.raises(MeadaError) as caught:
-        libsvm.read(path)
+        read_libsvm(path)
     assert said in str(caught.value)
 
 
@@ -212,14 +224,14 @@ def test_a_damaged_bz2_file_is_refused(tmp_path: Path, make: SimpleNamespace):
     for said, content in faults.items():
         path.write_bytes(content)
         with pytest.raises(MeadaError, match=said):
-            libsvm.read(path)
+            read_libsvm(path)
 
 
 def test_png_list_follows_the_list_not_the_folder(tmp_path: Path, make: SimpleNamespace, rng: Rng):
     images = rng.integers(0, 256, (3, 32, 32, 3), dtype=np.uint8)
     make.png_list(tmp_path / "l.txt", tmp_path / "f", images, [4, 5, 6])
     (tmp_path / "l.txt").write_text("00000002.png 6\n00000000.png 4\n")
-    raw = png_list.read(png_list.read_list(tmp_path / "l.txt"), tmp_path / "f")
+    raw = read_pngs(read_png_list(tmp_path / "l.txt"), tmp_path / "f")
     assert raw.labels.tolist() == [6, 4]
     assert np.array_equal(raw.images, images[[2, 0]].transpose(0, 3, 1, 2))
 
@@ -228,26 +240,26 @@ def test_png_list_follows_the_list_not_the_folder(tmp_path: Path, make: SimpleNa
 def test_a_malformed_list_line_is_named(tmp_path: Path, line: str):
     (tmp_path / "l.txt").write_text(f"ok.png 3\n{line}\n")
     with pytest.raises(MeadaError, match="line 2: .* is not a file's name and a digit"):
-        png_list.read_list(tmp_path / "l.txt")
+        read_png_list(tmp_path / "l.txt")
 
 
 def test_a_list_that_is_no_text_is_refused(tmp_path: Path):
     (tmp_path / "l.txt").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(MeadaError, match="must be a text file in UTF-8"):
-        png_list.read_list(tmp_path / "l.txt")
+        read_png_list(tmp_path / "l.txt")
 
 
 def test_a_listed_image_must_be_there_whole_and_of_the_right_size(tmp_path: Path, rng: Rng):
     entries = [("a.png", 1)]
     with pytest.raises(MeadaError, match="a.png is missing, though the list names it"):
-        png_list.read(entries, tmp_path)
+        read_pngs(entries, tmp_path)
     image = Image.fromarray(rng.integers(0, 256, (32, 32, 3), dtype=np.uint8))
     image.save(tmp_path / "a.png")
     whole = (tmp_path / "a.png").read_bytes()
     for content in (whole[:1000], b"<html></html>", b""):
         (tmp_path / "a.png").write_bytes(content)
         with pytest.raises(MeadaError, match="a.png is not a whole PNG image"):
-            png_list.read(entries, tmp_path)
+            read_pngs(entries, tmp_path)
     image.resize((28, 30)).save(tmp_path / "a.png")
-    with pytest.raises(MeadaError, match="a.png is 28x30 pixels: 32x32 is right"):
-        png_list.read(entries, tmp_path)
+    with pytest.raises(MeadaError, match="a.png must be 32x32 pixels, got 28x30"):
+        read_pngs(entries, tmp_path)

@@ -1,18 +1,21 @@
-"""Domain shifts of the embedded task: the same ten digits photographed, printed or spoilt."""
+"""Shifted copies of digits for the embedded task: on photographs, in print, noisy, blurred; printed house numbers."""
 
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
+import torch
+from jaxtyping import Float, UInt8
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.random import Generator
-from PIL import Image, ImageDraw, ImageFont
+from numpy.random import Generator, default_rng
+from PIL import Image, ImageDraw, ImageFilter, ImageFont
 from scipy.ndimage import gaussian_filter
 
-from meada.datasets.digits import SIDE
-from meada.datasets.embedded.wheels import Classes, Colour, Grey, Photograph
+from meada.datasets.digits import CLASSES, SIDE
+from meada.datasets.embedded.wheels import Classes, Colour, Grey, Photograph, fonts
+from meada.datasets.task import Samples
+from meada.errors import MeadaError
 
 # The strongest gaussian noise of ImageNet-C (severity 5), per channel; 1 is black to white.
 NOISE = 0.38
@@ -67,9 +70,9 @@ def blurred(digits: Grey) -> Grey:
     return np.rint(soft).astype(np.uint8)
 
 
-def printed(labels: Classes, fonts: Sequence[Path], rng: Generator) -> Colour:
+def printed(labels: Classes, typefaces: Sequence[Path], rng: Generator) -> Colour:
     """Each label as a figure: font, size, place, tilt and both colours at random."""
-    faces = [fonts[int(f)] for f in rng.integers(len(fonts), size=len(labels))]
+    faces = [typefaces[int(f)] for f in rng.integers(len(typefaces), size=len(labels))]
     masks = [np.asarray(typeset(str(k), f, rng)) for k, f in zip(labels, faces, strict=True)]
     return coloured(np.stack(masks), [two_colours(rng) for _ in labels])
 
@@ -109,3 +112,43 @@ def two_colours(rng: Generator, least: float = CONTRAST) -> tuple[RGB, RGB]:
         ink, ground = rng.uniform(0, 255, size=(2, 3))
         if abs(contrast := LUMA @ (ink - ground)) >= least:
             return (ink, ground) if contrast > 0 else (ground, ink)
+
+
+IMAGES = 9_553  # as many as SYN's test split has
+NEIGHBOUR = 0.5  # chance of another figure, on either side
+SOFTEST = 1.0  # pixels of blur: the largest standard deviation
+FAINTEST = 64.0  # luma, a quarter of its range: between strokes and ground, at least
+
+
+def printed_numbers(classes: Sequence[str] = CLASSES, *, n: int = IMAGES, seed: int = 0) -> Samples:
+    """A stand-in for SYN, whose file can seldom be had: drawn here, and never under SYN's name.
+
+    SYN (Ganin and Lempitsky, 2015) was drawn in Windows' fonts to look like house numbers: one to three
+    figures, in any place, direction and pair of colours, more or less blurred. So is this, in the fonts
+    inside matplotlib's wheel; how much of each is a guess, so its accuracies are not SYN's. The label of each
+    of ``n`` pictures is its middle figure; balanced over the ten to within one.
+
+    >>> printed_numbers(n=4).images.shape
+    torch.Size([4, 3, 32, 32])
+    """
+    if tuple(classes) != CLASSES:
+        raise MeadaError(f"the classes of printed_numbers must be the digits 0 to 9, got {', '.join(classes[:3])} ...")
+    rng = default_rng([seed, *b"printed numbers"])
+    labels = rng.permutation(np.arange(n) % len(CLASSES))
+    faces = fonts()
+    masks = [number(int(k), faces[rng.integers(len(faces))], rng) for k in labels]
+    images = coloured(np.stack(masks), [either_way(rng) for _ in labels])
+    return Samples(torch.from_numpy(images), torch.from_numpy(labels))
+
+
+def number(digit: int, font: Path, rng: Generator) -> UInt8[np.ndarray, "H W"]:
+    """The digit in the middle, with or without a neighbour on each side, blurred."""
+    before, after = (str(rng.integers(10)) if rng.random() < NEIGHBOUR else "" for _ in range(2))
+    sheet = typeset(str(digit), font, rng, before, after)
+    return np.asarray(sheet.filter(ImageFilter.GaussianBlur(rng.uniform(0, SOFTEST))))
+
+
+def either_way(rng: Generator) -> tuple[RGB, RGB]:
+    """Strokes lighter than their ground, or darker."""
+    light, dark = two_colours(rng, FAINTEST)
+    return (light, dark) if rng.random() < 0.5 else (dark, light)

@@ -54,10 +54,10 @@ def _explained(path: Path) -> Iterator[None]:
         most = 2 * (Image.MAX_IMAGE_PIXELS or 0) // 1_000_000
         raise MeadaError(f"has more than {most:,} million pixels: save it smaller") from None
     except UnidentifiedImageError:
-        raise MeadaError("is no picture that can be read: its bytes are of no known format") from None
+        raise MeadaError("is not a picture that can be read: its bytes are of no known format") from None
     except (OSError, ValueError, SyntaxError, EOFError) as error:
         what = " ".join(str(error).replace(str(path), "the file").split()) or type(error).__name__
-        raise MeadaError(f"is no picture that can be read ({what})") from None
+        raise MeadaError(f"is not a picture that can be read ({what})") from None
 
 
 @contextmanager

@@ -5,9 +5,8 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from meada.datasets.pictures.duplicates import near, together
 from meada.datasets.pictures.listing import Picture
-from meada.datasets.pictures.survey import Survey
+from meada.datasets.pictures.survey import Survey, near, together
 from meada.datasets.pictures.tree import share
 from meada.errors import MeadaError
 from meada.streams import stream

@@ -82,8 +82,8 @@ def read_list(path: Path, classes: Sequence[str]) -> tuple[list[Entry], list[str
         folders = name.split("/")
         if len(folders) != 3 or not label.isdecimal() or not 1 <= int(label) <= len(classes):
             faults.append(
-                f"{path.name} line {number} is '{line.strip()}', where DOMAIN/CLASS/NAME and a "
-                f"label from 1 to {len(classes)} are needed"
+                f"{path.name} line {number} must be DOMAIN/CLASS/NAME and a label from 1 to {len(classes)}, "
+                f"got '{line.strip()}'"
             )
         elif classes[int(label) - 1] != folders[1]:
             faults.append(

@@ -8,8 +8,8 @@ from typing import Literal
 from meada.datasets.cifar import PUBLISHED as CIFAR
 from meada.datasets.cifar import read as read_cifar
 from meada.datasets.digits import READERS, read_mnist
-from meada.datasets.pacs import count as count_pacs
-from meada.datasets.published import disk
+from meada.datasets.domains import count_pacs
+from meada.datasets.published import catalogue
 from meada.datasets.published.catalogue import Domain, advice
 from meada.errors import MeadaError
 
@@ -45,19 +45,19 @@ def examine(entry: Domain, root: Path, count: Callable[[str, Path], int] = count
 
     Readable data whose checksum or number of images is not the published one is ``different``.
     """
-    root = disk.home(entry, root)
-    missing = [file for file in entry.files if not disk.present(file, root)]
+    root = catalogue.home(entry, root)
+    missing = [file for file in entry.files if not catalogue.present(file, root)]
     if missing:
         state: State = "absent" if len(missing) == len(entry.files) else "incomplete"
         note = f"{root / missing[0].path} is missing; {advice(entry, missing[0])}"
         return Report(entry.name, state, note)
     try:
         images = count(entry.name, root)
-        sums = {file: disk.md5(root / file.path) for file in entry.files}
+        sums = {file: catalogue.md5(root / file.path) for file in entry.files}
     except (MeadaError, OSError) as error:
         return Report(entry.name, "unreadable", str(error))
     wrong = [f for f in entry.files if f.md5 not in (None, sums[f])]
-    notes = [f"{f.path} has md5 {sums[f]}, {disk.verdict(f, sums[f])}" for f in wrong]
+    notes = [f"{f.path} has md5 {sums[f]}, {catalogue.verdict(f, sums[f])}" for f in wrong]
     if images != entry.images:
         notes.insert(0, f"{entry.images:,} images are published")
     md5 = {file.path: found for file, found in sums.items()}

@@ -5,14 +5,12 @@ import os
 import re
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from meada.datasets.published import disk
+from meada.datasets.published import catalogue
 from meada.datasets.published.catalogue import Domain, File, fetchable
 from meada.errors import MeadaError
 
@@ -38,11 +36,12 @@ def _in_place(file: File, root: Path) -> bool:
     target = root / file.path
     if not target.exists():
         return False
-    found = "none (it is a folder)" if target.is_dir() else disk.md5(target)
+    found = "none (it is a folder)" if target.is_dir() else catalogue.md5(target)
     if file.md5 in (None, found):
         return True
     raise MeadaError(
-        f"{target} is there with md5 {found}, {disk.verdict(file, found)}: move it away, or replace it with --force"
+        f"{target} is there with md5 {found}, {catalogue.verdict(file, found)}: move it away, "
+        "or replace it with --force"
     )
 
 
@@ -67,62 +66,44 @@ def fetch(file: File, root: Path, progress: Progress = lambda done, total: None)
     return target
 
 
-@dataclass(frozen=True)
-class Offer:
-    """What a server sends: bytes from ``start`` on, of ``total`` if it says how many."""
-
-    response: Response
-    start: int
-    total: int | None
-
-
 def _receive(file: File, part: Path, progress: Progress) -> None:
     """Append to ``part`` what the server still has to give."""
-    offer = _ask(file, _size(part))
-    with offer.response as response:
-        chunks = _chunks(response)
-        try:
-            first = next(chunks, b"")
-            # looked at before what is already there is touched
-            if offer.start == 0 and disk.looks_like_html(first):
-                raise _web_page(file)
-            if file.size is not None and offer.total != file.size:
-                raise MeadaError(f"{file.url} offers {offer.total:,} bytes: {file.size:,} are published")
-            _append(file, part, chain([first], chunks), offer, progress)
-        except _BrokeOff:
-            raise _interrupted(file, part, offer) from None
-    if offer.total is not None and _size(part) < offer.total:
-        raise _interrupted(file, part, offer)
+    response, start, total = _ask(file, _size(part))
+    with response:
+        chunk = _read(response)
+        # checked before what is already there is touched
+        if start == 0 and catalogue.looks_like_html(chunk or b""):
+            raise _web_page(file)
+        if chunk is not None and file.size is not None and total != file.size:
+            raise MeadaError(f"{file.url} offers {total:,} bytes: {file.size:,} are published")
+        if chunk is None:
+            raise _broke_off(file, part, total)
+        with part.open("ab") as stream:
+            stream.truncate(start)  # 0 where the server sends the whole file again
+            done = start
+            while chunk:
+                done += len(chunk)
+                if total is not None and done > total:
+                    raise MeadaError(f"{file.url} sends more than {total:,} bytes")
+                stream.write(chunk)
+                progress(done, total)
+                chunk = _read(response)
+            stream.flush()
+            os.fsync(stream.fileno())
+    if chunk is None or (total is not None and done < total):
+        raise _broke_off(file, part, total)
 
 
-def _append(file: File, part: Path, chunks: Iterable[bytes], offer: Offer, progress: Progress) -> None:
-    with part.open("ab") as stream:
-        stream.truncate(offer.start)  # 0 where the server sends the whole file again
-        done = offer.start
-        for chunk in chunks:
-            done += len(chunk)
-            if offer.total is not None and done > offer.total:
-                raise MeadaError(f"{file.url} sends more than {offer.total:,} bytes")
-            stream.write(chunk)
-            progress(done, offer.total)
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
-class _BrokeOff(Exception):
-    """The connection failed in the middle of the file."""
-
-
-def _chunks(response: Response) -> Iterator[bytes]:
+def _read(response: Response) -> bytes | None:
+    """The next bytes; empty at the end, None where the connection fails."""
     try:
-        while chunk := response.read1(CHUNK):
-            yield chunk
-    except (OSError, http.client.HTTPException) as error:
-        raise _BrokeOff from error
+        return response.read1(CHUNK)
+    except (OSError, http.client.HTTPException):
+        return None
 
 
-def _interrupted(file: File, part: Path, offer: Offer) -> MeadaError:
-    of = "" if offer.total is None else f" of {offer.total:,}"
+def _broke_off(file: File, part: Path, total: int | None) -> MeadaError:
+    of = "" if total is None else f" of {total:,}"
     return MeadaError(
         f"{file.url} broke off at {_size(part):,}{of} bytes: they are kept in {part}, "
         "and the same command goes on from there"
@@ -134,11 +115,11 @@ def _web_page(file: File) -> MeadaError:
 
 
 def _verify(file: File, part: Path) -> None:
-    found = disk.md5(part)
+    found = catalogue.md5(part)
     if file.md5 not in (None, found):
         part.unlink()  # more bytes cannot make it right
         raise MeadaError(
-            f"{file.url} gave a file with md5 {found}, {disk.verdict(file, found)}: "
+            f"{file.url} gave a file with md5 {found}, {catalogue.verdict(file, found)}: "
             "it is not kept, and the same command begins afresh"
         )
 
@@ -147,28 +128,23 @@ def _size(part: Path) -> int:
     return part.stat().st_size if part.exists() else 0
 
 
-def _ask(file: File, have: int) -> Offer:
-    """Ask for the file from byte ``have`` on; whole, if the server will not give just the rest."""
+def _ask(file: File, have: int) -> tuple[Response, int, int | None]:
+    """Ask for the file from byte ``have`` on: the answer, the byte it starts at, and the file's size if it is known.
+
+    A server that will not give just the rest is asked for the whole.
+    """
     response = _open(file, have)
     if response.headers.get_content_type() in ("text/html", "application/xhtml+xml"):
         raise _web_page(file)
-    if response.status == 206:
-        start, total = _content_range(response)
+    if response.status != 206:
+        start, total = 0, response.headers.get("Content-Length") or ""
+    else:
+        given = re.match(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", ""))
+        start, total = (int(given[1]), given[2]) if given else (-1, "")
         if start != have:
             response.close()
             return _ask(file, 0)
-    else:
-        start, total = 0, _number(response.headers.get("Content-Length"))
-    return Offer(response, start, file.size if total is None else total)
-
-
-def _content_range(response: Response) -> tuple[int, int | None]:
-    given = re.match(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", ""))
-    return (int(given[1]), _number(given[2])) if given else (-1, None)
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isdecimal() else None
+    return response, start, int(total) if total.isdecimal() else file.size
 
 
 def _open(file: File, have: int) -> Response:
@@ -184,14 +160,11 @@ def _open(file: File, have: int) -> Response:
     except urllib.error.HTTPError as error:
         if error.code == 416 and have:  # the server's file is shorter than what is here
             return _open(file, 0)
-        raise MeadaError(f"{url} answers {error.code} {_one_line(error.reason)}") from None
+        reason = " ".join(str(error.reason).split())
+        raise MeadaError(f"{url} answers {error.code} {reason}") from None
     except (OSError, http.client.HTTPException) as error:  # URLError is an OSError
-        reason = getattr(error, "reason", None) or error
-        raise MeadaError(f"{url} cannot be reached: {_one_line(reason)}") from None
-
-
-def _one_line(reason: object) -> str:
-    return " ".join(str(reason).split())
+        reason = " ".join(str(getattr(error, "reason", None) or error).split())
+        raise MeadaError(f"{url} cannot be reached: {reason}") from None
 
 
 def _check_scheme(url: str) -> None:

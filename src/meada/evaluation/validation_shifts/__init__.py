@@ -16,7 +16,7 @@ from torch import Tensor
 
 from meada.corruptions import VALIDATION, corrupt
 from meada.errors import MeadaError, nearest
-from meada.evaluation.validation_shifts import compression, filters, geometry_occlusion, textures, tone_colour
+from meada.evaluation.validation_shifts import filters, textures, tone_geometry
 from meada.streams import Streams, sample_streams
 from meada.types import Families, Family, Images
 
@@ -24,18 +24,18 @@ Shift = Callable[[Images, Streams], Images]
 PIXELS = 1 << 22  # values worked on at once
 
 SHIFTS: dict[Family, tuple[Shift, ...]] = {
-    "tone": (tone_colour.invert, tone_colour.fold, tone_colour.gamma, tone_colour.posterise),
-    "colour": (tone_colour.tint, tone_colour.cast, tone_colour.duotone, tone_colour.hue),
+    "tone": (tone_geometry.invert, tone_geometry.fold, tone_geometry.gamma, tone_geometry.posterise),
+    "colour": (tone_geometry.tint, tone_geometry.cast, tone_geometry.duotone, tone_geometry.hue),
     "geometry": (
-        geometry_occlusion.rotate, geometry_occlusion.shear, geometry_occlusion.rescale, geometry_occlusion.tilt
+        tone_geometry.rotate, tone_geometry.shear, tone_geometry.rescale, tone_geometry.tilt
     ),
-    "occlusion": (geometry_occlusion.square, geometry_occlusion.bars, geometry_occlusion.holes),
+    "occlusion": (tone_geometry.square, tone_geometry.bars, tone_geometry.holes),
     "filter": (filters.sharpen, filters.emboss, filters.random_filter),
     "edges": (filters.sketch, filters.contour, filters.etching),
     "blur": (filters.median, filters.fringes, filters.spin),
     "noise": (textures.speckle, textures.grain, textures.banding, textures.dead_pixels),
     "frequency": (textures.wave, textures.reweight, textures.flatten),
-    "compression": (compression.few_cosines, compression.few_wavelets, compression.few_levels),
+    "compression": (filters.few_cosines, filters.few_wavelets, filters.few_levels),
     "weather": (textures.haze, textures.flakes, textures.rain),
 }  # fmt: skip
 

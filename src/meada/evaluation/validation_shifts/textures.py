@@ -7,8 +7,7 @@ from torch import Tensor
 from torch.fft import fftfreq, irfft2, rfft2, rfftfreq
 from torch.nn.functional import interpolate
 
-from meada.evaluation.validation_shifts.geometry_occlusion import places
-from meada.evaluation.validation_shifts.random_numbers import normal, uniform
+from meada.evaluation.validation_shifts.tone_geometry import normal, places, uniform
 from meada.streams import Streams
 from meada.types import Images
 

@@ -1,4 +1,4 @@
-"""Two methods in one run: one's minimisation phase with the other's maximisation phase."""
+"""Combine two methods in one run: the loss of one with the pool growth of the other."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -61,7 +61,7 @@ class FlipAndCrop:
 def flip_crop(*, padding: int = 4) -> Augment:
     """Section 4.3: standard random left-right flipping and cropping, from black margins."""
     if padding < 0:
-        raise MeadaError(f"flip_crop: padding is {padding}: zero or more pixels are needed")
+        raise MeadaError(f"flip_crop: padding must be 0 or more pixels, got {padding}")
     return FlipAndCrop(padding)
 
 

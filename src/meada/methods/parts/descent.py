@@ -1,4 +1,4 @@
-"""How the minimisation phase descends: an optimiser, and a learning rate for each step."""
+"""The optimiser of the minimisation phase and its learning rate at each step."""
 
 import math
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""How a round adds to the pool: which samples have a child, and children made block by block."""
+"""Add the samples of a round to the pool: which samples are copied, and the copies made block by block."""
 
 from collections.abc import Callable
 from typing import Literal

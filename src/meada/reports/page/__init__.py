@@ -7,22 +7,19 @@ from pathlib import Path
 from meada.errors import MeadaError, nearest
 from meada.evaluation.selection import RULES
 from meada.files import write_text
-from meada.reports.page.about import provenance, what_was_run
-from meada.reports.page.accuracy import accuracy
+from meada.reports.page.accuracy import accuracy, provenance, what_was_run
 from meada.reports.page.blocks import Chart, Gallery, Page, Section, Text
 from meada.reports.page.charts import draw
-from meada.reports.page.corruptions import corruptions
 from meada.reports.page.cost import chosen, equal_time, spent
-from meada.reports.page.gallery import galleries
 from meada.reports.page.groups import Experiment, experiments, left_out
 from meada.reports.page.html import to_html
-from meada.reports.page.markdown import to_markdown
 from meada.reports.page.paper import beside_the_paper, rounds_section
+from meada.reports.page.robustness import attacked, calibration, corruptions
 from meada.reports.page.table1 import table1
 from meada.reports.page.table2 import table2
 from meada.reports.page.table3 import table3
-from meada.reports.page.training import training
-from meada.reports.page.trust import attacked, calibration
+from meada.reports.page.text import to_markdown
+from meada.reports.page.training import galleries, training
 from meada.reports.runs import Run
 
 __all__ = ["build", "draw", "table", "to_html", "to_markdown", "write"]
@@ -78,7 +75,7 @@ def table(runs: Sequence[Run], number: int, *, rule: str = "last", command: str 
     """Table 1, 2 or 3 of the paper with its figures, from finished runs."""
     finished = [run for run in runs if run.finished]
     if not finished:
-        raise MeadaError("a table needs a finished run: none of the folders has a record.json")
+        raise MeadaError("a table must have a finished run, got folders without a record.json")
     makers: dict[int, Callable[[], Page]] = {
         1: lambda: table1(finished, command),
         2: lambda: table2(finished),

@@ -1,13 +1,15 @@
-"""Accuracy of each method on domains not seen in training, and which differences are more than chance."""
+"""Sections on what was run, how accurate each method is on unseen domains, and which differences are beyond chance."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from meada.evaluation.selection import KNOWS
+from meada.evaluation.selection import RULE_TEXTS
 from meada.evaluation.statistics import Verdict, verdicts
 from meada.reports.page.blocks import Block, Cell, Section, Table, Text
 from meada.reports.page.cost import spread
-from meada.reports.page.groups import Experiment, Group
+from meada.reports.page.groups import Experiment, Group, described, title
 from meada.reports.page.paper import comparison
+from meada.reports.runs import Run
 
 DIGITS = {"p": 4, "p (Holm)": 4, "difference": 2, "low": 2, "high": 2, "mean": 2, "std": 2}
 Gaps = Mapping[tuple[str, str], Verdict]  # by rival and domain
@@ -32,14 +34,14 @@ def accuracy(experiment: Experiment, rule: str) -> Section | None:
 
 def _against(group: Group, base: Group, rule: str, columns: Sequence[str]) -> dict[tuple[str, str], Verdict]:
     """Each domain's difference; p-values are corrected over the domains of this rival."""
-    judged = verdicts([group.less(base, rule, domain) for domain in columns])
+    judged = verdicts([group.minus(base, rule, domain) for domain in columns])
     return {(group.label, domain): verdict for domain, verdict in zip(columns, judged, strict=True)}
 
 
 def _opening(experiment: Experiment, rule: str) -> str:
     n = len(experiment.domains)
     each = "one domain" if n == 1 else f"each of {n} domains"
-    return f"Accuracy (%) on {each} not used in training. Checkpoint: {KNOWS.get(rule, rule)}."
+    return f"Accuracy (%) on {each} not used in training. Checkpoint: {RULE_TEXTS.get(rule, rule)}."
 
 
 def _sentence(group: Group, base: Group, verdict: Verdict) -> str:
@@ -114,3 +116,88 @@ def _how(gaps: Gaps, columns: Sequence[str]) -> str:
         f"images. p-values are corrected by Holm's method over the {len(columns)} comparisons of a method; 'beyond "
         "chance' means a corrected p below 0.05."
     )
+
+
+def what_was_run(experiments: Sequence[Experiment], left_out: Sequence[str]) -> Section:
+    blocks: list[Block] = [Text(_introduction(experiment)) for experiment in experiments]
+    notes = dict.fromkeys(
+        f"{run.record['recipe']}: {run.record['note']}."
+        for experiment in experiments
+        for run in experiment.runs()
+        if run.record.get("note")
+    )
+    blocks += [Text(text) for text in notes]
+    blocks += [Text(text, "missing") for text in left_out]
+    unfinished = [r.name for e in experiments for r in e.runs() if not r.finished]
+    if unfinished:
+        names = ", ".join(unfinished)
+        blocks.append(Text(f"Not finished, so without results: {names}.", "warning"))
+    rows = tuple(_row(e, g, r) for e in experiments for g in e.groups for r in g.runs)
+    columns = ("folder", "recipe", "method", "network", "data", "seed", "K", "steps", "finished")
+    return Section("What was run", (*blocks, Table("Runs", columns, rows)))
+
+
+def _introduction(experiment: Experiment) -> str:
+    """What a visitor needs to know before the numbers."""
+    runs = list(experiment.runs())
+    first = runs[0].recipe.get("data", {})
+    learnt = f"{first['train']:,} images" if isinstance(first.get("train"), int) else "images"
+    methods = "; ".join(
+        _method(name, [g for g in experiment.groups if g.method == name])
+        for name in dict.fromkeys(group.method for group in experiment.groups)
+    )
+    tested = ", ".join(experiment.domains) or "none so far"
+    kind = "corruptions of them" if experiment.corrupted else "domains not seen in training"
+    return (
+        f"{len(runs)} {'run' if len(runs) == 1 else 'runs'} of the network "
+        f"{experiment.network or 'unknown'} were trained on {learnt} of {experiment.data or 'unknown'} "
+        f"and tested on {kind}: {tested}. Methods: {methods}."
+    )
+
+
+def _method(method: str, groups: Sequence[Group]) -> str:
+    words = [found.about.rstrip(".") for name in method.split("+") if (found := described(name)) and found.about]
+    about = f": {'; '.join(words)}" if words else ""
+    forms = []
+    for group in groups:
+        seeds = ", ".join(str(run.seed) for run in group.runs)
+        mark = group.label.removeprefix(title(method)).removeprefix(", ")
+        forms.append(f"{mark}{': ' if mark else ''}seed{'s' * (len(group.runs) > 1)} {seeds}")
+    return f"{title(method)}{about} ({'; '.join(forms)})"
+
+
+def _row(experiment: Experiment, group: Group, run: Run) -> tuple[Cell, ...]:
+    record = run.record
+    return (
+        run.name, str(record["recipe"]), group.label, experiment.network, experiment.data,
+        run.seed, group.rounds, int(record.get("steps", 0)), "yes" if run.finished else "no",
+    )  # fmt: skip
+
+
+def provenance(experiments: Sequence[Experiment], command: str) -> Section:
+    """Versions, machines and files, each said once."""
+    runs = [run for experiment in experiments for run in experiment.runs()]
+    blocks: list[Block] = [Text(text) for text in dict.fromkeys(_lines(runs))]
+    files = dict.fromkeys(
+        (str(name), str(what)) for run in runs for name, what in run.record.get("provenance", {}).items()
+    )
+    if files:
+        blocks.append(Table("Where the data came from", ("domain", "what was read"), tuple(files)))
+    if command:
+        blocks.append(Text(f"This page: {command}"))
+    return Section("How these numbers were made", tuple(blocks))
+
+
+def _lines(runs: Sequence[Run]) -> Iterator[str]:
+    for run in runs:
+        where: dict[str, Any] = run.record.get("environment", {})
+        if where:
+            yield (
+                f"meada {where.get('meada', '?')}, torch {where.get('torch', '?')}, Python "
+                f"{where.get('python', '?')} on {where.get('system', '?')}, "
+                f"{where.get('processor', '?')}, {where.get('threads', '?')} threads, device "
+                f"{where.get('device', 'cpu')}, precision {where.get('precision', 'fp32')}."
+            )
+        weights = run.record.get("weights") or {}
+        if weights.get("file"):
+            yield f"Weights from {weights['file']} (sha256 {weights.get('sha256', '?')})."

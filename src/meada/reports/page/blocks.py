@@ -133,7 +133,7 @@ def _short(value: Number) -> str:
 
 @dataclass(frozen=True)
 class Picture:
-    """Of one sample: PNG bytes with a caption each, from top to bottom."""
+    """One sample: PNG bytes with a caption each, from top to bottom."""
 
     images: tuple[bytes, ...]
     captions: tuple[str, ...]

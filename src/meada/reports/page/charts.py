@@ -1,4 +1,4 @@
-"""Every chart, drawn once by matplotlib: as SVG inside an HTML page, as PNG beside Markdown."""
+"""Draw every chart with matplotlib: as SVG inside an HTML page, or as PNG next to Markdown."""
 
 import re
 from io import BytesIO, StringIO

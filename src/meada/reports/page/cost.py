@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from meada.evaluation.selection import KNOWS, RULES
+from meada.evaluation.selection import RULE_TEXTS, RULES
 from meada.evaluation.statistics import Summary, summarise
 from meada.reports.page.blocks import Block, Cell, Chart, Section, Series, Table, Text
 from meada.reports.page.groups import Experiment, Group
@@ -17,7 +17,7 @@ SAME_BITS = (
 
 
 def chosen(experiment: Experiment) -> Section | None:
-    """The four rules, the step that each of them chose, and its accuracy."""
+    """The rules, the step that each of them chose, and its accuracy."""
     rows: list[tuple[Cell, ...]] = []
     for group in experiment.groups:
         for rule in RULES:
@@ -32,10 +32,10 @@ def chosen(experiment: Experiment) -> Section | None:
             ))  # fmt: skip
     if not rows:
         return None
-    rules = "; ".join(f"{rule}: {what}" for rule, what in KNOWS.items())
+    rules = "; ".join(f"{rule}: {what}" for rule, what in RULE_TEXTS.items())
     columns = ("method", "rule", "steps chosen", "mean of targets", "std", "source", "seeds")
     return Section("How each checkpoint was chosen", (
-        Text(f"Four rules choose among the candidates; they differ in the data that they use. {rules}."),
+        Text(f"The rules choose among the candidates; they differ in the data that they use. {rules}."),
         Table("Accuracy (%) of each rule's checkpoint", columns, tuple(rows)),
     ))  # fmt: skip
 
@@ -52,8 +52,10 @@ def spent(experiment: Experiment) -> Section:
     ]  # fmt: skip
     steps = {g.label: {int(r.record.get("steps", 0)) for r in g.runs} for g in experiment.groups}
     if len(set().union(*steps.values())) > 1:
-        told = "; ".join(f"{label}: {' and '.join(f'{n:,}' for n in sorted(found))}" for label, found in steps.items())
-        blocks.append(Text(f"The budgets are unequal: gradient steps differ ({told}).", "warning"))
+        listed = "; ".join(
+            f"{label}: {' and '.join(f'{n:,}' for n in sorted(found))}" for label, found in steps.items()
+        )
+        blocks.append(Text(f"The budgets are unequal: gradient steps differ ({listed}).", "warning"))
     return Section("Cost", (*blocks, Table("Compute", columns, rows, {"core-hours": 3})))
 
 

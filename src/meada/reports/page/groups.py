@@ -1,4 +1,4 @@
-"""Which runs may be averaged (they differ in their seed alone), which may be compared, and with what certainty."""
+"""Group runs: those that differ only in their seed are averaged, those with the same tests are compared."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -62,14 +62,14 @@ class Group:
         return summarise(values) if values else None
 
     def interval(self, rule: str, domain: str) -> Interval | None:
-        """Of the mean accuracy: over seeds, or of a single run over images; unknown without predictions."""
+        """95 % interval of the mean accuracy: over seeds, or over images for a single run; None without predictions."""
         runs = self.scored(rule)
         if len(runs) > 1:
             return t_interval(self.values(rule, domain))
         correct = _correct(runs[0], rule, domain, self.domains) if runs else None
         return None if correct is None else image_interval(correct)
 
-    def less(self, base: "Group", rule: str, domain: str) -> Difference:
+    def minus(self, base: "Group", rule: str, domain: str) -> Difference:
         """This group less another: of two methods where both have several runs, else of two models, one run of each."""
         ours, theirs = (g.by_seed(rule, domain) for g in (self, base))
         gap = over_seeds(ours, theirs)
@@ -161,12 +161,12 @@ def experiment(place: tuple[str, ...], runs: Sequence[Run]) -> Experiment:
 def left_out(runs: Sequence[Run]) -> list[str]:
     """Runs that tell nothing new: the same recipe and seed twice."""
     seen: dict[str, Run] = {}
-    told = []
+    repeated = []
     for run in runs:
         same = seen.setdefault(f"{_settings(run)} {run.seed}", run)
         if same is not run:
-            told.append(f"{run.name} is {same.name} again, and left out.")
-    return told
+            repeated.append(f"{run.name} is {same.name} again, and left out.")
+    return repeated
 
 
 def _place(run: Run) -> tuple[str, ...]:
@@ -207,7 +207,7 @@ def colours(methods: Sequence[str]) -> list[int]:
 def _settings(run: Run) -> str:
     """The same for runs that may be averaged."""
     if run.recipe:
-        kept = run.essence
+        kept = run.experiment_settings
     else:
         wanted = ("recipe", "method", "network", "data", "scale", "steps", "provenance")
         kept = {k: run.record.get(k) for k in wanted}
@@ -220,7 +220,7 @@ def _labels(members: Sequence[tuple[Run, ...]]) -> Iterator[str]:
     for group in members:
         run = group[0]
         rivals = [other[0] for other in members if other[0].method == run.method]
-        parts, own = [other.essence for other in rivals], run.essence
+        parts, own = [other.experiment_settings for other in rivals], run.experiment_settings
         differing = [key for key in own if len({repr(part.get(key)) for part in parts}) > 1 and key != "name"]
         marks = [f"{SHORT.get(k, k)} = {own[k]}" for k in differing[:3]]
         if len(rivals) > 1 and not marks:

@@ -1,4 +1,4 @@
-"""The page as one HTML file: nothing is fetched, and no text from a record is taken for markup."""
+"""Render a report as one HTML file that loads nothing else; text from records is always escaped."""
 
 import base64
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from meada.reports.page.blocks import Block, Cell, Chart, Gallery, Page, Table, 
 from meada.reports.page.charts import svg
 
 FOLDED = 24  # rows: a longer table is opened by whoever wants it
-LONG = 60  # letters: a cell of more may be broken into lines
+BREAKABLE = 60  # letters: a cell of more may be broken into lines
 
 
 def to_html(page: Page, *, refresh: int = 0) -> str:
@@ -98,7 +98,7 @@ def _cell(table: Table, column: str, cell: Cell, num: bool) -> str:
     if cell is None:
         return f'<td{_class(num)} data-value="">{shown}</td>'
     if isinstance(cell, str):
-        long = ' class="long"' if len(cell) > LONG else ""
+        long = ' class="long"' if len(cell) > BREAKABLE else ""
         return f"<td{long}>{shown}</td>"
     return f'<td{_class(num)} data-value="{cell!r}">{shown}</td>'
 

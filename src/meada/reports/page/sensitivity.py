@@ -8,7 +8,7 @@ from meada.reports.page.cost import spread
 from meada.reports.page.groups import COLOURS
 from meada.reports.runs import Run
 from meada.reproduce.sets import SHORT, STUDY, Value, short
-from meada.runs.identity import alike
+from meada.runs.identity import same_experiment
 
 Values = dict[Value, list[Run]]
 NAMES = {"beta": "beta", "gamma": "gamma", "step_size": "eta (step_size)",
@@ -26,7 +26,7 @@ def place(run: Run) -> tuple[str, Value] | None:
     if len(changed) > 1:
         return None
     values = [f"method.{k}={run.settings.method[k]}" for k in changed]
-    if not alike(run.settings, short(run.method, values, run.seed).recipe):
+    if not same_experiment(run.settings, short(run.method, values, run.seed).recipe):
         return None
     return (
         (changed[0], run.settings.method[changed[0]]) if changed else ("erm" if run.method == "erm" else "centre", "")
@@ -52,7 +52,7 @@ def _order(value: Value) -> tuple[float, str]:
 
 
 def common(values: Mapping[Value, Sequence[Run]]) -> Values:
-    """Of each value that was run, the runs with the seeds that all of them have.
+    """For each value that was run, the runs with the seeds that all values have.
 
     Runs with one seed begin with the same weights and see the same batches; a value with a lucky seed more would look
     better than it is.

@@ -3,15 +3,14 @@
 from collections.abc import Mapping, Sequence, Set
 
 from meada.errors import MeadaError
-from meada.evaluation.selection import KNOWS, RULES
+from meada.evaluation.selection import RULE_TEXTS, RULES
 from meada.evaluation.statistics import LEVEL, Verdict, over_seeds, page_trend, summarise, verdicts
 from meada.reports.page.blocks import Cell, Page, Section, Table, Text
 from meada.reports.page.cost import equal_time, records, spread
 from meada.reports.page.groups import Experiment, Group, experiment
-from meada.reports.page.paper import beside_the_paper, paper_of, rounds_section
+from meada.reports.page.paper import PAPER, beside_the_paper, paper_of, rounds_section
+from meada.reports.page.robustness import calibration
 from meada.reports.page.sensitivity import of_study, sensitivity
-from meada.reports.page.trust import calibration
-from meada.reports.paper import PAPER
 from meada.reports.runs import Run
 
 PAIRS = (
@@ -20,7 +19,7 @@ PAIRS = (
 )  # fmt: skip
 ORDER = ("meada", "ada", "erm")  # best first, as Table 1 has them on
 ORDERED = ("svhn", "mnist_m")
-LOOKS = frozenset({"evaluation.every", "evaluation.subset"})  # they choose a checkpoint, and train nothing
+SELECTION_KEYS = frozenset({"evaluation.every", "evaluation.subset"})  # they choose a checkpoint, and train nothing
 STAND_IN = "printed_numbers"
 
 
@@ -28,7 +27,7 @@ def table1(runs: Sequence[Run], command: str) -> Page:
     """From finished runs; those that are not on digits are passed over."""
     runs = [run for run in runs if run.record.get("data", "digits") == "digits" and "svhn" in run.results("last")]
     if not runs:
-        raise MeadaError("none of the runs is on digits: Table 1 has nothing to show")
+        raise MeadaError("Table 1 must have runs on digits, got none")
     domains = [d for d in PAPER["digits"]["domains"] if all(d in run.results("last") for run in runs)]
     chosen = _experiment([run for run in runs if shipped(run)], domains)
     varied = [run for run in runs if shipped(run, {"plan.rounds"})]
@@ -84,10 +83,10 @@ def _table(experiment: Experiment) -> Section:
         papers = [paper_of(experiment, group, d) for d in experiment.columns]
         if any(papers):
             rows.append((group.label, "the paper (oracle)", *(f"{p.mean:.2f}" if p else None for p in papers), 10))
-        for rule in RULES:
+        for rule in filter(group.scored, RULES):
             found = [group.summary(rule, d) for d in experiment.columns]
             rows.append((group.label, rule, *(spread(s) if s else None for s in found), len(group.scored(rule))))
-    known = "; ".join(f"{rule}: {what}" for rule, what in KNOWS.items())
+    known = "; ".join(f"{rule}: {what}" for rule, what in RULE_TEXTS.items())
     columns = ("method", "checkpoint", *experiment.columns, "n")
     return Section("Table 1", (
         Table("Accuracy (%), mean ± standard deviation over n seeds", columns, tuple(rows)),
@@ -122,7 +121,7 @@ def _differences(experiment: Experiment, groups: Mapping[str, Group]) -> Section
     return Section("Differences between methods", (
         Text("Points and 95 % interval: Student's t over the seeds that both have, or Welch's where fewer than two "
              "are common. **Bold**: more than chance, at 0.05 after Holm's correction over the row. "
-             f"Checkpoint: {KNOWS['last']}."),
+             f"Checkpoint: {RULE_TEXTS['last']}."),
         Table("", ("difference", *experiment.columns, "seeds"), tuple(rows)),
     ))  # fmt: skip
 
@@ -136,7 +135,7 @@ def order(groups: Mapping[str, Group]) -> Section | None:
         return None
     whole: list[tuple[Cell, ...]] = []
     single: list[tuple[Cell, ...]] = []
-    said = []
+    words = []
     for rule in ("last", "oracle"):
         scores = {(m, d): {s: groups[m].by_seed(rule, d)[s] for s in seeds} for m in ORDER for d in ORDERED}
         chances = {d: page_trend([[*scores[m, d].values()] for m in ORDER]) for d in ORDERED}
@@ -148,9 +147,9 @@ def order(groups: Mapping[str, Group]) -> Section | None:
         for (d, better, worse), step in zip(places, steps, strict=True):
             above = sum(scores[better, d][s] > scores[worse, d][s] for s in seeds)
             single.append((f"{better} - {worse}", d, rule, gap_cell(step), f"{above} of {len(seeds)}"))
-        said.append(f"{rule}: {judged(chances, steps)}")
+        words.append(f"{rule}: {judged(chances, steps)}")
     return Section("The paper's order", (
-        Text(f"The paper has ME-ADA > ADA > ERM on SVHN and on MNIST-M. Ours, {len(seeds)} seeds: {'; '.join(said)}."),
+        Text(f"The paper has ME-ADA > ADA > ERM on SVHN and on MNIST-M. Ours, {len(seeds)} seeds: {'; '.join(words)}."),
         Text("The whole order, by Page's exact test for ordered alternatives: p is how often seeds would come as close "
              "to it if the methods did not differ. It may be small where only one of the two steps is real, so each "
              "step is also judged by its size, by Student's t; **bold**: more than chance, corrected by Holm "
@@ -181,7 +180,7 @@ def judged(chances: Mapping[str, float], steps: Sequence[Verdict]) -> str:
 def _looked_closer(run: Run, chosen: Experiment) -> bool:
     """Whether it is one of Table 1's runs again, but for how often and at what its oracle looked."""
     again = any(run.seed == other.seed and run.method == other.method for other in chosen.runs())
-    return again and run.method in PAPER["digits"]["mean"] and shipped(run, LOOKS) and not shipped(run)
+    return again and run.method in PAPER["digits"]["mean"] and shipped(run, SELECTION_KEYS) and not shipped(run)
 
 
 def _closer(experiment: Experiment, groups: Mapping[str, Group], looked: Sequence[Run]) -> Section:
@@ -201,11 +200,11 @@ def _closer(experiment: Experiment, groups: Mapping[str, Group], looked: Sequenc
         pairs = [[one.by_seed("oracle", d) for one in (group, old)] for d in experiment.columns]
         moved = verdicts([over_seeds(*pair) for pair in pairs])
         rows.append((before.label, "difference", *map(gap_cell, moved), listed))
-    told = "the same to the last image" if same else "**not** the same, though they should be"
+    agreement_text = "the same to the last image" if same else "**not** the same, though they should be"
     return Section("Where the oracle looks more closely", (
         Text("The published code scores every test image of the targets every 100 steps and keeps the best step; the "
              "shipped recipes look at fewer. These runs were trained as Table 1's and only looked at more closely "
-             f"(2,007 images are the whole of USPS); their accuracies at the last step are {told}."),
+             f"(2,007 images are the whole of USPS); their accuracies at the last step are {agreement_text}."),
         Table("Accuracy (%) of the oracle's checkpoint",
               ("method", "oracle looks", *experiment.columns, "seeds"), tuple(rows)),
     ))  # fmt: skip
@@ -217,7 +216,7 @@ def _stand_in(groups: Mapping[str, Group], looked: Sequence[Run]) -> Section | N
     for method, group in groups.items():
         for rule in ("last", "oracle"):
             again = [run for run in looked if run.method == method] if rule == "last" else []
-            tried = [(run.seed, run.apart().get(STAND_IN, {})) for run in (*again, *group.runs)]
+            tried = [(run.seed, run.extra_scores().get(STAND_IN, {})) for run in (*again, *group.runs)]
             values = {seed: float(of[rule]["accuracy"]) for seed, of in sorted(tried, key=lambda t: t[0]) if rule in of}
             if values:
                 rows.append((group.label, rule, spread(summarise([*values.values()])), ", ".join(map(str, values))))

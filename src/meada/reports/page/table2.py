@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from meada.evaluation.selection import KNOWS
+from meada.evaluation.selection import RULE_TEXTS
 from meada.evaluation.statistics import summarise
 from meada.reports.page.blocks import Cell, Page, Section, Table, Text
 from meada.reports.page.cost import records, spread
 from meada.reports.page.groups import title
-from meada.reports.paper import PAPER
+from meada.reports.page.paper import PAPER
 from meada.reports.runs import Run
 
 TARGETS = tuple(PAPER["pacs"]["domains"][:4])
@@ -71,7 +71,7 @@ def form(run: Run) -> str:
     recipe = run.settings
     whole = recipe.plan.total_steps >= PAPER["pacs"]["steps"] and recipe.scaled == 1
     name = "full" if whole and "per_domain" not in recipe.data else "scaled"
-    return f"{name}, {run.otherwise}" if run.otherwise else name
+    return f"{name}, {run.differences}" if run.differences else name
 
 
 def _ours(name: str, runs: Sequence[Run], rules: Sequence[str]) -> Iterator[Row]:
@@ -98,12 +98,12 @@ def notes(runs: Sequence[Run]) -> Iterator[str]:
         return
     yield "Ours: mean ± standard deviation over n seeds; the average needs all four targets."
     for rule in RULES:
-        yield f"Ours, {rule}: {KNOWS[rule]}."
+        yield f"Ours, {rule}: {RULE_TEXTS[rule]}."
     betas = sorted({(*r.results("last"), r.settings.method["beta"]) for r in runs if r.method == "meada"})
-    told = ", ".join(f"beta {beta:g} for {name}" for name, beta in betas) or "no run with beta"
+    listed = ", ".join(f"beta {beta:g} for {name}" for name, beta in betas) or "no run with beta"
     yield (
         "Hyper-parameters: the supplement's, the same for all targets except beta, which it gives for each target: "
-        f"that is oracle knowledge of the domain held out. Here: {told}."
+        f"that is oracle knowledge of the domain held out. Here: {listed}."
     )
     lengths = defaultdict(set)
     for run in runs:

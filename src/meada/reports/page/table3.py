@@ -10,13 +10,12 @@ from typing import Any
 
 from meada.corruptions import CORRUPTIONS
 from meada.errors import MeadaError, nearest
-from meada.evaluation.selection import KNOWS, RULES
+from meada.evaluation.selection import RULE_TEXTS, RULES
 from meada.evaluation.statistics import summarise
 from meada.reports.page.blocks import Block, Cell, Chart, Page, Section, Table, Text
 from meada.reports.page.cost import records, spread
 from meada.reports.page.groups import Group, colours, rank, title
-from meada.reports.page.paper import points
-from meada.reports.paper import PAPER, printed
+from meada.reports.page.paper import PAPER, points, printed
 from meada.reports.runs import Run
 
 SETS = {"cifar10": "CIFAR-10-C", "cifar100": "CIFAR-100-C"}
@@ -32,7 +31,7 @@ class Row:
     network: str
     scale: float
     corruptions: str  # official or generated, and how
-    otherwise: str = ""  # settings that are not the shipped recipes'
+    differences: str = ""  # settings that are not the shipped recipes'
     mark: str = ""  # what stands for them in the table
 
     def __str__(self) -> str:
@@ -63,11 +62,11 @@ def gather(runs: Iterable[Run]) -> Rows:
         if (data := run.record.get("data")) not in SETS:
             continue
         about = run.record["provenance"].get("corruptions", "unknown")
-        mark = marks.setdefault(run.otherwise, str(len(marks)))
-        row = Row(data, run.record["network"], run.settings.scaled, about, run.otherwise, mark)
+        mark = marks.setdefault(run.differences, str(len(marks)))
+        row = Row(data, run.record["network"], run.settings.scaled, about, run.differences, mark)
         cells.setdefault((row, _variant(run.record)), []).append(run)
     if not cells:
-        raise MeadaError("none of the runs is on cifar10 or cifar100: Table 3 has nothing to show")
+        raise MeadaError("Table 3 must have runs on cifar10 or cifar100, got none")
     table: dict[Row, dict[str, list[Run]]] = {}
     for (row, method), found in cells.items():
         _check_alike(method, found)
@@ -101,7 +100,7 @@ def _check_alike(method: str, runs: Sequence[Run]) -> None:
             )
     seeds = [run.seed for run in runs]
     if len(set(seeds)) < len(seeds):
-        raise MeadaError(f"{method} on {network} has the same seed twice: {sorted(seeds)}")
+        raise MeadaError(f"{method} on {network} must have each seed once, got {sorted(seeds)}")
 
 
 def check_fifteen(results: Mapping[str, Any]) -> None:
@@ -121,18 +120,18 @@ def _table(table: Rows, rule: str) -> Section:
         texts: list[Cell] = [str(row)]
         for method in methods:
             ours = cells[method].summary(rule, "mean") if method in cells else None
-            paper = None if row.otherwise else printed(row.data, row.network, method, "mean", FIFTEEN)
+            paper = None if row.differences else printed(row.data, row.network, method, "mean", FIFTEEN)
             text = f"{spread(ours, 1)}, n={ours.n}" if ours else "-"
             texts.append(f"{text} ({paper.mean})" if paper else text)
         rows.append(tuple(texts))
     blocks: list[Block] = [
-        Text(f"Checkpoint: {KNOWS[rule]}."),
+        Text(f"Checkpoint: {RULE_TEXTS[rule]}."),
         Table("Accuracy (%), mean over fifteen corruptions", ("", *map(title, methods)), tuple(rows)),
         Text("Ours: mean over the fifteen corruptions and five severities ± standard deviation over n seeds. In "
              "brackets: the paper, whose checkpoints were chosen on the corruptions themselves, and whose beta and "
              "gamma were chosen for each network (oracle)."),
         *(Text(f"{row}: corruptions {row.corruptions}.") for row in table),
-        *(Text(f"({mark}): {what}.") for mark, what in sorted({(r.mark, r.otherwise) for r in table}) if mark),
+        *(Text(f"({mark}): {what}.") for mark, what in sorted({(r.mark, r.differences) for r in table}) if mark),
     ]  # fmt: skip
     return Section("Table 3", tuple(blocks))
 

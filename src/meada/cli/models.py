@@ -1,0 +1,257 @@
+"""Commands that use a trained model: ``meada evaluate``, ``predict``, ``export``, ``push`` and ``perturb``."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from meada.cli.quick import Trust
+
+if TYPE_CHECKING:
+    from meada.datasets import Samples, Task
+    from meada.deploy.model import Model
+    from meada.deploy.predictions import Prediction
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="The folder of a finished run or of meada robustify.")],
+    on: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Domains; all that the recipe names by default. Digits also have printed_numbers, "
+            "a stand-in for SYN; its scores are kept for meada report --table 1."
+        ),
+    ] = None,
+    rule: Annotated[str, typer.Option(help="Whose model: last, source_val, crafted or oracle.")] = "last",
+    pgd: Annotated[
+        int,
+        typer.Option(min=0, help="Also run a PGD attack on N images per domain; stored for meada report."),
+    ] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    trust: Trust = None,
+) -> None:
+    """Score a finished run's model.
+
+    Example: meada evaluate runs/meada-3 --on svhn --json
+    """
+    from meada.datasets import STAND_INS
+    from meada.deploy.model import PLAN, open_model
+    from meada.errors import MeadaError, nearest
+    from meada.evaluation import evaluate as score
+    from meada.evaluation.attack import under_attack
+    from meada.evaluation.selection import RULES
+    from meada.files import json_text, write_json
+    from meada.reports.page.text import print_scores
+    from meada.runs.network import load_model
+    from meada.runs.parts import make, refuse_untrusted
+    from meada.runs.run_folder import RunFolder
+
+    if rule not in RULES:
+        raise MeadaError(f"unknown rule '{rule}': " + nearest(rule, RULES))
+    folder, delivered = RunFolder(run), (run / PLAN).is_file()
+    if delivered and rule != "last":
+        raise MeadaError(f"--rule must be last for a folder of meada robustify, got {rule}")
+    model = open_model(run, trust or ()) if delivered else None
+    recipe = model.recipe if model else folder.load_recipe(trust or ())
+    refuse_untrusted({"data": recipe.data, "network": recipe.network})
+    task = make("data", recipe.data)
+    chosen = _domains(task, on or [])
+    net = model.net if model else load_model(folder, len(task.classes), rule, trust or ())
+    scores = score(net, {name: (s.images, s.labels) for name, s in chosen.items()})
+    if tried := {name: scores[name] for name in scores if name in STAND_INS}:
+        folder.keep_extra_scores(rule, tried)
+    if pgd:
+        attacked = chosen if on else {"source": task.validation, **chosen}
+        attack = {"rule": rule, **under_attack(net, attacked, n=pgd)}
+        write_json(folder.attack, attack)
+        scores = {name: {**s, **_attacked(attack, name)} for name, s in scores.items()}
+    if as_json:
+        typer.echo(json_text(scores))
+    else:
+        print_scores(scores, title=f"{run} ({rule})")
+        if pgd:
+            for name, s in attack["domains"].items():
+                typer.echo(
+                    f"{name}: {s['attacked']:.1f} % of {s['n']} images under an attack of "
+                    f"{attack['radius']:g} levels of 255, {s['clean']:.1f} % without"
+                )
+
+
+def _domains(task: "Task", names: list[str]) -> "dict[str, Samples]":
+    """The named domains, by default every target of the task."""
+    from meada.datasets import STAND_INS
+    from meada.errors import MeadaError, nearest
+
+    clean = {"clean": task.clean} if task.clean else {}
+    known = {"source": task.validation, **clean, **task.targets}
+    known |= {name: STAND_INS[name](task.classes) for name in names if name in STAND_INS}
+    for name in names:
+        if name not in known:
+            raise MeadaError(f"unknown domain '{name}': " + nearest(name, [*known, *STAND_INS]))
+    return {name: known[name] for name in names or task.targets}
+
+
+def _attacked(attack: dict[str, Any], name: str) -> dict[str, Any]:
+    return {"pgd": attack["domains"][name]} if name in attack["domains"] else {}
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="A run's folder, a robustify folder or its model.safetensors.")],
+    images: Annotated[list[Path], typer.Argument(help="Pictures, folders of them, or quoted patterns ('*.jpg').")],
+    top: Annotated[int, typer.Option(help="Labels per picture, the likeliest first.", min=1)] = 1,
+    abstain: Annotated[
+        float | None,
+        typer.Option(
+            help="Entropy (nats) above which no label is given; by default what the model was given, if anything.",
+            min=0,
+        ),
+    ] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write a CSV file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    trust: Trust = None,
+) -> None:
+    """Label, probability and entropy (in nats) of pictures.
+
+    Example: meada predict hardened holiday/*.jpg --json
+    """
+    from meada.deploy.model import open_model
+    from meada.deploy.predictions import pictures_in, predict_files
+    from meada.errors import MeadaError
+    from meada.files import json_text
+
+    if abstain is not None and not abstain >= 0:
+        raise MeadaError(f"--abstain must be 0 nats or more, got {abstain:g}")
+    opened = open_model(model, trust or ())
+    limit = opened.abstain_entropy if abstain is None else abstain
+    predictions = predict_files(opened, pictures_in(images), top)
+    if csv:
+        _write_csv(csv, predictions, limit, top)
+    if as_json:
+        typer.echo(json_text([one.line(limit) for one in predictions], indent=2))
+    elif not csv:
+        _print(opened, predictions, limit)
+    bad = [f"{one.file} {one.error}" for one in predictions if one.error]
+    if bad:
+        more = f"; and {len(bad) - 3} more" if len(bad) > 3 else ""
+        raise MeadaError("; ".join(bad[:3]) + more)
+
+
+def _write_csv(path: Path, predictions: "list[Prediction]", limit: float | None, top: int) -> None:
+    from csv import writer
+    from io import StringIO
+
+    from meada.files import write_text
+
+    text = StringIO()
+    rows = writer(text)
+    ranks = [name for k in range(2, top + 1) for name in (f"label_{k}", f"probability_{k}")]
+    rows.writerow(["file", "label", "probability", "entropy", "abstain", *ranks, "error"])
+    for one in predictions:
+        flat = [value for pair in one.best[1:] for value in pair]
+        best = [one.label, one.probability, one.entropy] if one.best else ["", "", ""]
+        unsure = "" if limit is None or one.error else str(one.entropy > limit).lower()
+        rows.writerow([one.file, *best, unsure, *flat, *[""] * (len(ranks) - len(flat)), one.error])
+    write_text(path, text.getvalue())
+
+
+def _print(model: "Model", predictions: "list[Prediction]", limit: float | None) -> None:
+    from rich.table import Table
+
+    from meada.machine.terminal import SafeConsole
+
+    n = len(model.classes)
+    most = n * math.log(2) if model.multilabel else math.log(n)
+    table = Table(title=f"{model.path} (entropy in nats, at most {most:.2f})")
+    for name in ("file", "label", "probability", "entropy"):
+        left = name in ("file", "label")
+        table.add_column(name, justify="left" if left else "right", overflow="fold")  # a path is shown whole
+    for one in predictions:
+        if not one.error:
+            unsure = limit is not None and one.entropy > limit
+            labels = "\n".join(label for label, _ in one.best)
+            chances = "\n".join(f"{p:.3f}" for _, p in one.best)
+            table.add_row(one.file, f"(unsure) {labels}" if unsure else labels, chances, f"{one.entropy:.3f}")
+    SafeConsole().print(table)
+
+
+def export(
+    model: Annotated[Path, typer.Argument(help="A run's folder, a robustify folder or its model.safetensors.")],
+    onnx: Annotated[Path, typer.Option(help="The ONNX file to write.")],
+    trust: Trust = None,
+) -> None:
+    """Write a model as ONNX, after a check that ONNX Runtime gives the same logits.
+
+    Images go in as pixels in [0, 1], any number at a time; normalisation and class names are in the
+    file.
+
+    Example: meada export hardened --onnx hardened.onnx
+    """
+    from meada.deploy.model import open_model
+    from meada.deploy.onnx import export_onnx
+    from meada.machine.terminal import printable
+
+    opened = open_model(model, trust or ())
+    checked = export_onnx(opened, onnx)
+    real = f"{checked.real} of them real" if checked.real else "all of them random"
+    typer.echo(
+        f"{printable(onnx)}: images (batch, 3, {opened.side}, {opened.side}) to logits of "
+        f"{len(opened.classes)} classes; ONNX Runtime agrees to {checked.difference:.1e} on "
+        f"{checked.images} images, {real}"
+    )
+
+
+def push(
+    folder: Annotated[Path, typer.Argument(help="A run's folder, a robustify folder or its model.safetensors.")],
+    name: Annotated[str, typer.Argument(help="Where to: USER/NAME.")],
+    private: Annotated[bool, typer.Option("--private", help="Make a new repository private.")] = False,
+    trust: Trust = None,
+) -> None:
+    """Upload a model and its card to the Hugging Face Hub.
+
+    Log in first (hf auth login). Others use it by meada.load("hf://USER/NAME") or meada predict hf://USER/NAME.
+    Only model.safetensors and the card (as README.md) are uploaded; both name the folders of the training
+    pictures as they were typed.
+
+    Example: meada push hardened ada/cells --private
+    """
+    from meada.deploy import hub
+
+    typer.echo(hub.push(folder, name, private=private, trust=trust or ()))
+
+
+def perturb(
+    source: Annotated[
+        Path,
+        typer.Argument(help="A run's or robustify folder; or, with --model, a folder of pictures."),
+    ],
+    out: Annotated[Path, typer.Option(help="The new folder to write CLASS/*.png to.")],
+    model: Annotated[Path | None, typer.Option(help="Whose network and settings, if SOURCE is pictures.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="Largest number of pictures, spread over the classes.", min=1)
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    trust: Trust = None,
+) -> None:
+    """Write an adversarial set: one maximisation round by the run's own method and settings.
+
+    Of a run's folder, the pictures that it learnt from are made harder for its model.
+
+    Example: meada perturb hardened --out harder
+    """
+    from meada.deploy.adversarial import samples_of, write_adversarial
+    from meada.deploy.model import open_model
+    from meada.machine.terminal import printable, progress
+
+    opened = open_model(model or source, trust or ())
+    with progress("perturb", quiet=quiet) as tell:
+        samples = samples_of(opened, source if model else None, limit)
+        written = write_adversarial(
+            opened, samples, out, source=str(source), tell=lambda done, n: tell("maximise", done, n)
+        )
+    if not quiet:
+        typer.echo(
+            f"{written.images:,} pictures in {written.classes} classes in {printable(out)}; the largest "
+            f"change of a pixel is {written.mean_change:.1f} of 255 levels on average, "
+            f"{written.largest_change:.1f} at most"
+        )

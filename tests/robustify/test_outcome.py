@@ -1,0 +1,44 @@
+"""Temperature scaling is kept only where it helps under shifts, and is in the weights that are delivered."""
+
+import torch
+from safetensors.torch import save_file
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from meada.robustify.outcome import temperature
+from meada.robustify.pipeline import divide_logits
+from meada.robustify.scoring import Scores
+
+
+def scores_of(tmp_path, held_scale: float, shift_scale: float) -> Scores:
+    """Logits that are calibrated at scale 1, on held-out pictures and under a shift."""
+    generator = torch.Generator().manual_seed(0)
+    for name, scale in (("held_out", held_scale), ("shift/noise", shift_scale)):
+        logits = 2 * torch.randn(4000, 3, generator=generator, dtype=torch.float64)
+        labels = torch.multinomial(logits.softmax(-1), 1, generator=generator).flatten()
+        save_file({"labels": labels, "logits/m": scale * logits}, tmp_path / f"{name.replace('/', '.')}.safetensors")
+    return Scores(tmp_path, ["held_out", "shift/noise"], ["m"])
+
+
+def test_too_sure_on_both_is_scaled_back_to_where_it_should_be(tmp_path):
+    found = temperature(scores_of(tmp_path, 3.0, 3.0), "m", ["shift/noise"])
+    assert 2.7 < found["value"] < 3.3 and found["value"] == found["fitted"]
+    assert found["nll_after"] < found["nll_before"]
+
+
+def test_what_would_make_shifts_worse_is_not_applied(tmp_path):
+    """Unsure on held-out pictures, too sure under shifts: the fit would make it surer still."""
+    scores = scores_of(tmp_path, 0.5, 3.0)
+    found = temperature(scores, "m", ["shift/noise"])
+    assert 0.4 < found["fitted"] < 0.6 and found["value"] == 1.0
+    logits, labels = scores.logits("m", "shift/noise"), scores.labels("shift/noise")
+    assert abs(found["nll_before"] - float(cross_entropy(logits, labels))) < 1e-9
+    assert found["nll_after"] > found["nll_before"]
+
+
+def test_dividing_the_last_layer_divides_the_logits():
+    net = nn.Sequential(nn.Flatten(), nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
+    x = torch.rand(5, 1, 2, 2)
+    before = net(x)
+    divide_logits(net[3], 2.5)
+    torch.testing.assert_close(net(x), before / 2.5)
