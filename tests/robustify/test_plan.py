@@ -42,6 +42,15 @@ def test_what_was_asked_for_is_in_the_plan_and_a_strange_key_is_named():
         plan_for(FACTS, {"step": 7})
 
 
+def test_the_rate_of_hardened_goes_with_the_batch():
+    """At the rate of 32 pictures, batches of 8 broke the network."""
+    many, few = plan_for(Facts(800, 200, 227)), plan_for(Facts(40, 10, 227))
+    assert (many.batch_size, many.hardened_rate) == (32, pytest.approx(0.003))
+    assert (few.batch_size, few.hardened_rate) == (8, pytest.approx(0.00075))
+    assert plan_for(Facts(800, 200, 227), {"batch_size": 16}).hardened_rate == pytest.approx(0.0015)
+    assert plan_for(Facts(40, 10, 227), {"hardened_rate": 0.01}).hardened_rate == 0.01
+
+
 def test_every_setting_has_a_reason():
     assert all(one.description for one in Plan.model_fields.values())
 

@@ -19,6 +19,7 @@ CANDIDATES = 6  # models that are scored: plain, its repetition, probe, hardened
 ROWS = 15 + 4  # corruptions and validation shifts that each picture is scored under, about
 SLACK = 0.93  # of the budget is planned with; the rest is reading, writing and the report
 FEWEST_STEPS, FEWEST_PICTURES = 20, 40
+RATE = 0.003 / 32  # of hardened, per picture of a batch: at 0.003 batches of 8 broke the network (decision 78)
 HELD_OUT, MOST_HELD_OUT = 0.2, 2000  # share and number of pictures: more cost time and tell little
 MOST_PROBED, FEWEST_PROBED = 10_000, 2000  # training pictures: a head needs no more, and features take time
 MINUTES_PER_PICTURE, MOST_MINUTES = 15 / 1000, 60  # where no time is given
@@ -37,7 +38,7 @@ class Plan(Settings):
     steps: int = Field(ge=1, description="gradient steps of plain, of plain_repeat and of hardened, each")
     rates: list[float] = Field(description="learning rates tried for plain; the best on held-out pictures is taken")
     trial_steps: int = Field(ge=0, description="gradient steps of each try")
-    hardened_rate: float = Field(gt=0, description="learning rate of hardened; not tuned")
+    hardened_rate: float = Field(gt=0, description="learning rate of hardened; not tuned; in proportion to the batch")
     optimiser: str = Field(description="sgd (Nesterov 0.9) from trained weights, adam from scratch; cosine schedule")
     hardened_steps: int = Field(0, ge=0, description="gradient steps of hardened where time got short; 0: as of plain")
     views: int = Field(1, ge=1, description="transformed views drawn per picture; the hard one is trained on")
@@ -87,13 +88,16 @@ def plan_for(facts: Facts, changes: Mapping[str, Any] | None = None) -> Plan:
     chosen = dict(
         network=network, weights=facts.weights, pretrained=pretrained, side=side, batch_size=batch, steps=steps,
         rates=[0.003, 0.01, 0.03, 0.1] if pretrained else [0.001], trial_steps=steps // 5 if pretrained else 0,
-        hardened_rate=0.003 if pretrained else 0.001, optimiser="sgd" if pretrained else "adam",
+        hardened_rate=0.001, optimiser="sgd" if pretrained else "adam",
         average_from=0.3 if pretrained else 0.75, interpolation=[0.25, 0.5, 0.75] if pretrained else [],
         held_out=min(HELD_OUT, MOST_HELD_OUT / max(facts.train + facts.held_out, 1)),
         probe=MOST_PROBED if pretrained and facts.train > MOST_PROBED else 0,
         shifted=min(facts.held_out, 300 if side > SMALL else 500),
     )  # fmt: skip
-    return Plan(**{**chosen, **(changes or {})})
+    plan = Plan(**{**chosen, **(changes or {})})
+    if not plan.pretrained or "hardened_rate" in (changes or {}):
+        return plan
+    return plan.model_copy(update={"hardened_rate": RATE * plan.batch_size})
 
 
 def _side(facts: Facts) -> int:

@@ -1,0 +1,113 @@
+"""Which source-only signal would have chosen the candidate that is best on the test folders?
+
+    python -m benchmarks.robustify_signals RUN [RUN ...] --out results/robustify/signals.json
+
+Each RUN is a folder that ``meada robustify --test ...`` wrote. A signal gives every candidate a number from held-out
+pictures of the source alone; the test folders only say, afterwards, how good its choice was.
+"""
+
+import argparse
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from benchmarks.robustify_records import DELIVERABLE, unseen
+from meada.files import write_json
+from meada.robustify.scoring import Scores, rule_rows
+from meada.runs.checkpoint import read_weights
+
+Signal = dict[str, float]  # by candidate; the largest is chosen
+
+
+class Run:
+    """The scores, the weights and the outcome of one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.outcome = folder, json.loads((folder / "outcome.json").read_text("utf-8"))
+        self.candidates = [name for name in DELIVERABLE if name in self.outcome["candidates"]]
+        names = json.loads((folder / "stages" / "score.json").read_text("utf-8"))["sets"]
+        self.scores = Scores(folder / "scores", names, list(self.outcome["candidates"]))
+        self.rows = rule_rows(names, frozenset(self.outcome["trained_families"]))
+
+    def each(self, measure: Callable[[str], float]) -> Signal:
+        return {name: float(measure(name)) for name in self.candidates}
+
+    def probabilities(self, name: str, row: str) -> np.ndarray:
+        logits = self.scores.logits(name, row)
+        return np.asarray((logits.softmax(-1) if self.outcome["labels"] == "one" else logits.sigmoid()).numpy())
+
+
+def accuracy(run: Run, *rows: str) -> Signal:
+    return run.each(lambda name: 100 * run.scores.correct(name, rows).mean())
+
+
+def agreement(run: Run) -> Signal:
+    """Share of shifted pictures on which a candidate and the mean of all candidates say the same."""
+    mean = {row: np.mean([run.probabilities(name, row) for name in run.candidates], 0).argmax(-1) for row in run.rows}
+    same = lambda name, row: (run.probabilities(name, row).argmax(-1) == mean[row]).mean()
+    return run.each(lambda name: fmean(same(name, row) for row in run.rows))
+
+
+def confidence(run: Run) -> Signal:
+    """Mean probability of the predicted class on shifted pictures."""
+    return run.each(lambda name: fmean(run.probabilities(name, row).max(-1).mean() for row in run.rows))
+
+
+def nearness(run: Run) -> Signal:
+    """Minus the relative distance of the backbone's weights from the pretrained ones, which the probe has."""
+    weights = {name: read_weights(run.folder / "candidates" / f"{name}.safetensors")[0] for name in run.candidates}
+    if "probe" not in weights:
+        return {}
+    shared = [key for key, value in weights["probe"].items() if value.ndim == 4]  # convolutions: no head, no statistics
+    norm = lambda one: sum(float((one[k] - weights["probe"][k]).pow(2).sum()) for k in shared) ** 0.5
+    return run.each(lambda name: -norm(weights[name]))
+
+
+SIGNALS: Mapping[str, Callable[[Run], Signal]] = {
+    "rule: untrained corruptions and shifts": lambda run: accuracy(run, *run.rows),
+    "held out, as they are": lambda run: accuracy(run, "held_out"),
+    "all fifteen corruptions": lambda run: accuracy(run, *run.scores.group("corruption/")),
+    "untrained shifts alone": lambda run: accuracy(run, *run.scores.group("shift/")),
+    "agreement of the candidates": agreement,
+    "confidence": confidence,
+    "nearness to the pretrained weights": nearness,
+}
+
+
+def judge(run: Run, signal: Signal) -> dict[str, Any]:
+    """What the signal would choose, and how far below the best on the tests that lies."""
+    tests = {name: unseen(run.outcome, name) for name in signal}
+    chosen = max(signal, key=signal.__getitem__)
+    order = spearmanr(list(signal.values()), list(tests.values())).statistic
+    return {"chosen": chosen, "below_best": max(tests.values()) - tests[chosen], "rank_correlation": float(order),
+            "values": signal}  # fmt: skip
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("runs", type=Path, nargs="+")
+    options.add_argument("--out", type=Path)
+    given = options.parse_args()
+    found: dict[str, dict[str, Any]] = {}
+    for folder in given.runs:
+        run = Run(folder)
+        tests = {name: unseen(run.outcome, name) for name in run.candidates}
+        signals = {name: judge(run, values) for name, signal in SIGNALS.items() if (values := signal(run))}
+        found[folder.name] = {"tests": tests, "delivered": run.outcome["delivered"], "signals": signals}
+    if given.out:
+        write_json(given.out, found)
+    for name in SIGNALS:
+        of = [one["signals"][name] for one in found.values() if name in one["signals"]]
+        if of:
+            below, order = ([one[key] for one in of] for key in ("below_best", "rank_correlation"))
+            print(f"{name}: within a point of the best in {sum(b <= 1 for b in below)} of {len(of)}, "
+                  f"{fmean(below):.1f} points below it on average, rank correlation {fmean(order):.2f}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
