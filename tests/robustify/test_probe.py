@@ -20,12 +20,22 @@ def test_the_head_is_where_the_gradient_of_the_penalised_loss_vanishes():
     torch.manual_seed(1)
     z, y, penalty = 3 * torch.randn(60, 4, dtype=torch.float64) + 5, torch.arange(60) % 3, 0.01
     w, b = fit_head(z, y, 3, penalty)
-    scale, mean = z.std(0), z.mean(0)
-    v = (w * scale).requires_grad_()  # of standardised features
+    scale, mean = z.var(0).mean().sqrt(), z.mean(0)
+    v = (w * scale).requires_grad_()  # of scaled features
     a = (b + w @ mean).requires_grad_()
     loss = cross_entropy((z - mean) / scale @ v.T + a, y) + penalty * v.square().sum()
     gradients = torch.autograd.grad(loss, [v, a])
     assert max(float(g.abs().max()) for g in gradients) < 1e-4
+
+
+def test_a_feature_that_hardly_varies_gets_no_large_weight():
+    """A feature that is all but dead on the training pictures may be alive on others."""
+    torch.manual_seed(3)
+    y = torch.arange(60) % 2
+    z = torch.randn(60, 5, dtype=torch.float64) + y[:, None]
+    z[:, 4] = 1e-4 * (torch.randn(60) + 2 * y)
+    w, _ = fit_head(z, y, 2, 0.01)
+    assert float(w[:, 4].abs().max()) < 0.1 * float(w[:, :4].abs().max())
 
 
 def test_the_penalty_is_chosen_on_held_out_pictures():

@@ -19,6 +19,7 @@ CANDIDATES = 6  # models that are scored: plain, its repetition, probe, hardened
 ROWS = 15 + 4  # corruptions and validation shifts that each picture is scored under, about
 SLACK = 0.93  # of the budget is planned with; the rest is reading, writing and the report
 FEWEST_STEPS, FEWEST_PICTURES = 20, 40
+CLIP = 5.0  # decision 87
 RATE = 0.003 / 32  # of hardened, per picture of a batch: at 0.003 batches of 8 broke the network (decision 78)
 HELD_OUT, MOST_HELD_OUT = 0.2, 2000  # share and number of pictures: more cost time and tell little
 MOST_PROBED, FEWEST_PROBED = 10_000, 2000  # training pictures: a head needs no more, and features take time
@@ -39,6 +40,9 @@ class Plan(Settings):
     rates: list[float] = Field(description="learning rates tried for plain; the best on held-out pictures is taken")
     trial_steps: int = Field(ge=0, description="gradient steps of each try")
     hardened_rate: float = Field(gt=0, description="learning rate of hardened; not tuned; in proportion to the batch")
+    clip: float = Field(
+        CLIP, gt=0, description="largest gradient norm of hardened; without it the first steps can break it"
+    )
     optimiser: str = Field(description="sgd (Nesterov 0.9) from trained weights, adam from scratch; cosine schedule")
     hardened_steps: int = Field(0, ge=0, description="gradient steps of hardened where time got short; 0: as of plain")
     views: int = Field(1, ge=1, description="transformed views drawn per picture; the hard one is trained on")

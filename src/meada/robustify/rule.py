@@ -133,6 +133,11 @@ def _sentence(delivered: str, best: str, gain: Gain, clean: Gain, rows: Sequence
         )
     if best == "plain":
         return f"Delivered: plain. No other candidate that keeps held-out accuracy does better {about}."
+    if gain.worse:
+        return (
+            f"Delivered: plain. Of the candidates that keep held-out accuracy, {best} does best {about}, and it is "
+            f"{-gain.mean:.1f} points worse than plain fine-tuning there."
+        )
     return (
         f"Delivered: plain. {best} differs from it by {gain.mean:+.1f} points {about}, which is within the "
         f"{gain.needed:.1f} points that chance and the noise of training explain."

@@ -1,5 +1,6 @@
 """The stages of ``robustify``: each leaves files that are whole, and is skipped when they are there."""
 
+import math
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -161,6 +162,7 @@ def hardened(work: Work, tell: Tell) -> dict[str, Any]:
     how = training.Tuning(
         hardening(work), plan.descent(plan.hardened_rate), plan.steps_of("hardened"), plan.batch_size,
         work.request.seed, frozen=plan.pretrained, average_from=plan.average_from,
+        clip=plan.clip if plan.pretrained else math.inf,
     )  # fmt: skip
     tuned = training.tune(net, work.task.train, how, _checkpoint(work, "hardened"), tell)
     mean = deepcopy(net)

@@ -1,5 +1,6 @@
 """Fine-tune a network for a fixed number of steps, resumable to the bit, with a running mean of its weights."""
 
+import math
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import clip_grad_norm_
 
 from meada.algorithm import Plan as Schedule
 from meada.algorithm import Watch, begin, train
@@ -44,6 +46,7 @@ class Tuning:
     seed: int
     frozen: bool = False  # batch-norm statistics stay as they are
     average_from: float = 1.0  # share of the steps after which weights are averaged; 1: none
+    clip: float = math.inf  # largest norm of the gradient
 
 
 @dataclass
@@ -83,6 +86,12 @@ def with_rows(method: Method, labels: Tensor) -> Method:
     return replace(method, loss=loss)
 
 
+def clip_gradient(net: nn.Module, largest: float, *_: object) -> None:
+    """Before a step: scale the gradient down to this norm where it is larger."""
+    if math.isfinite(largest):
+        clip_grad_norm_(net.parameters(), largest)
+
+
 def tune(
     net: nn.Module, samples: Samples, how: Tuning, checkpoint: Path | None = None, tell: Tell = lambda *_: None
 ) -> Tuned:
@@ -93,6 +102,7 @@ def tune(
     )
     method = with_rows(how.method, samples.labels) if several else how.method
     training, tuned = begin(net, pool, method, how.descent, seed=how.seed), Tuned(net)
+    training.optimiser.register_step_pre_hook(partial(clip_gradient, net, how.clip))
     if checkpoint and checkpoint.is_file():
         tuned.mean.load_state_dict(load_checkpoint(checkpoint, training)["mean"])
     saved = time.monotonic()
