@@ -99,7 +99,8 @@ def main() -> None:
     given = parser.parse_args()
     found = record(given.runs, given.train, given.validation, given.first_seed, given.s0)
     if given.out:
-        write_json(given.out, {"command": f"python -m benchmarks.robustify_noise --runs {given.runs}", **found})
+        sizes = f"--runs {given.runs} --train {given.train} --validation {given.validation}"
+        write_json(given.out, {"command": f"python -m benchmarks.robustify_noise {sizes}", **found})
     print(json.dumps({k: v for k, v in found.items() if k != "means"}, indent=2))
 
 
