@@ -70,13 +70,7 @@ class Watch:
 
 
 def begin(
-    net: nn.Module,
-    pool: Pool,
-    method: Method,
-    descent: Descent,
-    *,
-    seed: int = 0,
-    embedding: str | None = None,
+    net: nn.Module, pool: Pool, method: Method, descent: Descent, *, seed: int = 0, embedding: str | None = None
 ) -> Training:
     """Step 0: the network, its optimiser, and whatever the method brings of its own."""
     context = Context(

@@ -49,22 +49,15 @@ BLOCK = 1 << 17  # values worked on at once: what the second-level cache holds a
 
 
 def corrupt(
-    images: Batch,
-    name: str,
-    severity: int,
-    *,
-    seed: int = 0,
-    index: Any = None,
-    constants: str | None = None,
+    images: Batch, name: str, severity: int, *, seed: int = 0, index: Any = None, constants: str | None = None
 ) -> Batch:
     """Images (N, C, H, W) under corruption ``name`` at ``severity`` 1 to 5: same type, same shape.
 
-    ``images`` is a tensor or an array, with 1 or 3 channels and sides from 28 to 512, of 8 bits or
-    of floats in [0, 1]. ``index`` is each image's place in its data set, by default in the batch:
-    with ``seed``, ``name`` and ``severity`` it fixes the random numbers, so that an image gets the
-    same pixels in any batch. ``constants`` names a table of strengths, "cifar" (32x32) or
-    "imagenet" (224x224), by default the one nearer in size. 8-bit results are truncated, as the
-    published files are; float results are not rounded.
+    ``images`` is a tensor or an array, with 1 or 3 channels and sides from 28 to 512, of 8 bits or of floats in [0, 1].
+    ``index`` is each image's place in its data set, by default in the batch: with ``seed``, ``name`` and ``severity``
+    it fixes the random numbers, so that an image gets the same pixels in any batch. ``constants`` names a table of
+    strengths, "cifar" (32x32) or "imagenet" (224x224), by default the one nearer in size. 8-bit results are truncated,
+    as the published files are; float results are not rounded.
 
     >>> images = np.full((2, 3, 32, 32), 100, np.uint8)
     >>> int(corrupt(images, "brightness", 1)[0, 0, 0, 0])  # 100 + 0.05 * 255 = 112.75, truncated

@@ -75,8 +75,7 @@ def cifar(
     Args:
         train: images to train on. The paper trains on all 50,000 and chooses on the test set.
         validation: images of the training split held out, to choose checkpoints by.
-        test: images of the test split, the first ones: clean, and under each corruption and
-            severity.
+        test: images of the test split, the first ones: clean, and under each corruption and severity.
         split_seed: which images are held out; the same for every run unless it is changed.
         corrupted: ``official`` (published files), ``generated`` (made from the test split, once),
             ``auto`` (the published ones where they are there), or a folder of either.
@@ -99,10 +98,7 @@ def cifar(
         validation=whole[order[:validation].sort().values],
         targets=held.targets,
         sources=(published.name,),
-        provenance={
-            published.name: _origin(home, train, validation, split_seed),
-            **held.provenance,
-        },
+        provenance={published.name: _origin(home, train, validation, split_seed), **held.provenance},
         clean=clean.first(test),
         severities=len(cifar_c.SEVERITIES),
         crafted="corruptions",

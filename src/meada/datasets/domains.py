@@ -45,8 +45,7 @@ def domains(
         held_out: share of each class that chooses checkpoints, where the tree has no lists.
         seed: of that draw.
         root: the data folder; by default ``$MEADA_DATA``.
-        cache: where decoded pictures are kept; by default ``$MEADA_CACHE``, else
-            ``~/.cache/meada/images``.
+        cache: where decoded pictures are kept; by default ``$MEADA_CACHE``, else ``~/.cache/meada/images``.
         tell: called with the number of pictures decoded so far and in all.
     """
     _check(side, per_domain, held_out, seed)
@@ -199,9 +198,8 @@ def pacs(
 ) -> Task:
     """Leave-one-domain-out with ``targets=["sketch"]``, single-source with ``sources=["photo"]``.
 
-    By the published lists: ``train`` to train on and ``crossval`` to validate on, both of the
-    sources; ``test``, which is the union of the two, of the targets alone. The arguments are those
-    of :func:`meada.datasets.domains.domains`.
+    By the published lists: ``train`` to train on and ``crossval`` to validate on, both of the sources; ``test``, which
+    is the union of the two, of the targets alone. The arguments are those of :func:`meada.datasets.domains.domains`.
     """
     folder = data_root(root) / "pacs"
     for file in PACS.files:

@@ -78,12 +78,7 @@ def folder(
 
 
 def targets(
-    tests: Sequence[str],
-    own: Survey,
-    *,
-    group: str = "",
-    cache: str | Path | None = None,
-    tell: Tell | None = None,
+    tests: Sequence[str], own: Survey, *, group: str = "", cache: str | Path | None = None, tell: Tell | None = None
 ) -> dict[str, tuple[Survey, list[Picture]]]:
     """Each test folder by its name; one that holds domains is as many tests."""
     found: dict[str, tuple[Survey, list[Picture]]] = {}

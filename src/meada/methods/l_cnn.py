@@ -136,10 +136,7 @@ class LowRankLinear(LowRank, nn.Linear):  # type: ignore[override]
         return linear(linear(narrow, self._core_of_domain()[..., 0]), self.u_out, self.bias)
 
 
-TWINS: dict[type[nn.Module], type[LowRank]] = {
-    nn.Linear: LowRankLinear,
-    nn.Conv2d: LowRankConv2d,
-}
+TWINS: dict[type[nn.Module], type[LowRank]] = {nn.Linear: LowRankLinear, nn.Conv2d: LowRankConv2d}
 
 
 @contextmanager

@@ -1,8 +1,7 @@
 """PAR (Wang et al., 2019): penalise features of small patches from which the class can be predicted.
 
-A patch classifier h looks at every place of the first convolution's map and learns to name the
-image's class; through a gradient reversal the network learns to make that impossible:
-the network descends CE - lambda CE(h), h descends CE(h).
+A patch classifier h looks at every place of the first convolution's map and learns to name the image's class; through a
+gradient reversal the network learns to make that impossible: the network descends CE - lambda CE(h), h descends CE(h).
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,12 +23,7 @@ PatchLogits = Float[Tensor, "B K H W"]
 
 
 def par(
-    *,
-    weight: float = 1.0,
-    lr: float = 1e-3,
-    layer: str = "",
-    kernel: int = 1,
-    hidden: Sequence[int] = (),
+    *, weight: float = 1.0, lr: float = 1e-3, layer: str = "", kernel: int = 1, hidden: Sequence[int] = ()
 ) -> Method:
     """Patch-wise adversarial regularisation.
 

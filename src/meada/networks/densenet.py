@@ -39,12 +39,7 @@ class DenseBottleneck(nn.Module):
 
 
 def densenet(
-    num_classes: int = 10,
-    *,
-    depth: int = 100,
-    growth: int = 12,
-    reduction: float = 0.5,
-    bottleneck: bool = True,
+    num_classes: int = 10, *, depth: int = 100, growth: int = 12, reduction: float = 0.5, bottleneck: bool = True
 ) -> nn.Sequential:
     """DenseNet of Huang et al., 2017: k = ``growth`` channels a layer, in three blocks.
 
@@ -63,8 +58,7 @@ def densenet(
         )
     channels = 2 * growth
     parts: OrderedDict[str, nn.Module] = OrderedDict(
-        normalise=Normalise(CIFAR_MEAN, CIFAR_STD),
-        conv=nn.Conv2d(3, channels, 3, padding=1, bias=False),
+        normalise=Normalise(CIFAR_MEAN, CIFAR_STD), conv=nn.Conv2d(3, channels, 3, padding=1, bias=False)
     )
     for block in (1, 2, 3):
         widths = range(channels, channels + n * growth, growth)
@@ -90,9 +84,4 @@ def densenet40(num_classes: int = 10) -> nn.Sequential:
 
 
 def _transition(inputs: int, outputs: int) -> nn.Sequential:
-    return nn.Sequential(
-        nn.BatchNorm2d(inputs),
-        nn.ReLU(),
-        nn.Conv2d(inputs, outputs, 1, bias=False),
-        nn.AvgPool2d(2),
-    )
+    return nn.Sequential(nn.BatchNorm2d(inputs), nn.ReLU(), nn.Conv2d(inputs, outputs, 1, bias=False), nn.AvgPool2d(2))

@@ -107,8 +107,7 @@ def _hook(net: nn.Module, embedding: str | None, seen: dict[str, Any]) -> list[A
 def logits_of(output: Any, n: int) -> Logits:
     """The logits in what a network returned for ``n`` images.
 
-    A tensor, an object or a dict with ``logits`` (as Hugging Face's models return), or a tuple whose
-    first item is one.
+    A tensor, an object or a dict with ``logits`` (as Hugging Face's models return), or a tuple whose first item is one.
 
     >>> logits_of({"logits": torch.zeros(2, 3), "loss": None}, 2).shape
     torch.Size([2, 3])

@@ -17,8 +17,7 @@ Slot = tuple[nn.Module, str, Tensor, Tensor]  # owner, name, the buffer itself, 
 def frozen(net: nn.Module, stochastic: Collection[str] = ()) -> Iterator[None]:
     """Eval mode, weights frozen; afterwards mode, buffers and ``requires_grad`` are as before.
 
-    Also after an exception or an interrupt. Submodules named in ``stochastic`` (MC-dropout, say)
-    stay in training mode.
+    Also after an exception or an interrupt. Submodules named in ``stochastic`` (MC-dropout, say) stay in training mode.
     """
     noisy = [submodule(net, name, "stochastic layer") for name in stochastic]
     modes = [(module, module.training) for module in net.modules()]

@@ -54,12 +54,7 @@ class Posterior:
 
 @contextmanager
 def posterior_passes(
-    net: nn.Module,
-    embedding: str | None = None,
-    *,
-    count: int = 1,
-    stochastic: Collection[str] = (),
-    seed: int = 0,
+    net: nn.Module, embedding: str | None = None, *, count: int = 1, stochastic: Collection[str] = (), seed: int = 0
 ) -> Iterator[Passes]:
     """A function ``(x, number)`` to the logits and z under ``count`` posterior samples: the ``number``-th set.
 

@@ -40,10 +40,9 @@ class Translating(Protocol):
 def load_weights(net: nn.Module, path: str | Path, *, partial: bool = False) -> LoadReport:
     """Copy the tensors of a state dict on disk into ``net``, which keeps its dtype and device.
 
-    The file is a ``.safetensors`` or what :func:`torch.save` made of tensors by name; nothing in
-    it is executed. Unless ``partial``, every name and shape must agree, or nothing is loaded and
-    the error names what does not. With ``partial``, what agrees is loaded and the report lists the
-    rest, such as a head for another number of classes.
+    The file is a ``.safetensors`` or what :func:`torch.save` made of tensors by name; nothing in it is executed. Unless
+    ``partial``, every name and shape must agree, or nothing is loaded and the error names what does not. With
+    ``partial``, what agrees is loaded and the report lists the rest, such as a head for another number of classes.
     """
     path = Path(path)
     state = read_state(path)

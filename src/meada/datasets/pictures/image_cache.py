@@ -56,8 +56,7 @@ def load_images(
 ) -> list[Images8]:
     """The pictures of each listing, ``side`` x ``side``, decoded exactly or leniently.
 
-    Every picture that cannot be used, of all listings, is named in one error, after ``faults``
-    that were found before.
+    Every picture that cannot be used, of all listings, is named in one error, after ``faults`` that were found before.
     """
     home = cache_root(folder)
     paths = [home / cache_name(listing, side, lenient) for listing in listings]

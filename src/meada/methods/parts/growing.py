@@ -37,13 +37,7 @@ GROWTH: dict[str, Callable[[int, int], int]] = {
 
 
 def append_in_blocks(
-    pool: Pool,
-    parents: Labels,
-    children: Callable[[Labels], Images],
-    context: Context,
-    *,
-    block: int,
-    kind: str = "",
+    pool: Pool, parents: Labels, children: Callable[[Labels], Images], context: Context, *, block: int, kind: str = ""
 ) -> None:
     """Give each of ``parents`` a child; ``children`` makes those of up to ``block`` parents.
 

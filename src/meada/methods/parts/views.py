@@ -23,14 +23,7 @@ def batch_random(batch: Batch, context: Context, candidate: int = 0) -> Random:
     return view_random(context.seed, context.step, candidate, sample_index(batch))
 
 
-def views_loss(
-    net: nn.Module,
-    batch: Batch,
-    views: Sequence[Images],
-    *,
-    labelled: int,
-    consistency: float,
-) -> Scalar:
+def views_loss(net: nn.Module, batch: Batch, views: Sequence[Images], *, labelled: int, consistency: float) -> Scalar:
     """Mean cross-entropy of the first ``labelled`` views plus ``consistency`` times the divergence of all.
 
     One forward pass over all views, so that batch norm sees them together.

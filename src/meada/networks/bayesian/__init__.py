@@ -111,9 +111,8 @@ Prediction = Literal["mean_softmax", "posterior_mean"]
 class Bayesian(Stochastic):
     """Mixin of the network: what a forward pass is when no weight sample is in use.
 
-    Training mode: one new sample from torch's global generator, as dropout does. Eval mode: the log
-    of the mean softmax over ``samples`` fixed samples, which serves as logits everywhere; or the
-    logits of the posterior's mean.
+    Training mode: one new sample from torch's global generator, as dropout does. Eval mode: the log of the mean softmax
+    over ``samples`` fixed samples, which serves as logits everywhere; or the logits of the posterior's mean.
     """
 
     prior: Prior
@@ -159,8 +158,7 @@ def to_bayesian(
         prior: of each weight; the supplement's scale mixture by default.
         rho: initial value of every posterior's rho, sigma = softplus(rho); at -5 it is 0.0067, so that early
             training is like the given network's.
-        samples: S, weight samples of a prediction in eval mode; fixed by ``seed``, so that it is always
-            the same.
+        samples: S, weight samples of a prediction in eval mode; fixed by ``seed``, so that it is always the same.
         predict: in eval mode the log of the mean softmax, or the posterior mean's logits.
 
     >>> net = to_bayesian(nn.Sequential(nn.Flatten(), nn.Linear(4, 2)), predict="posterior_mean")
