@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad, relu6
 
 from meada.networks.normalise import Normalise
-from meada.networks.pretrained import load_packaged
+from meada.networks.pretrained import load_weights, packaged_file
 from meada.types import Images, Logits
 
 # Repeats, kernel, stride, expansion, channels of each stage: Lite0, in the published code's notation.
@@ -207,6 +207,6 @@ def efficientnet_lite2(num_classes: int = 1000, pretrained: bool = False) -> Eff
 def _made(name: str, width: float, depth: float, num_classes: int, pretrained: bool) -> EfficientNetLite:
     net = EfficientNetLite(width, depth, num_classes)
     if pretrained:
-        load_packaged(net, name)
+        load_weights(net, packaged_file(name), partial=True)  # a head for other classes stays random
     # Depthwise and 1x1 convolutions are faster in this layout on a CPU (benchmarks/lite0.json).
     return net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

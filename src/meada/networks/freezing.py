@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -58,19 +57,18 @@ def batch_norm_frozen(net: nn.Module) -> Iterator[None]:
     (tensor([0., 0., 0.]), True)
     """
     modes = [(module, module.training) for module in net.modules() if isinstance(module, _BatchNorm)]
-    hook = net.register_forward_pre_hook(_batch_norm_to_eval)
+
+    def to_eval(*_: object) -> None:
+        for module, _mode in modes:
+            module.training = False
+
+    hook = net.register_forward_pre_hook(to_eval)
     try:
         yield
     finally:
         hook.remove()
         for module, mode in modes:
             module.training = mode
-
-
-def _batch_norm_to_eval(net: nn.Module, _: Any) -> None:
-    for module in net.modules():
-        if isinstance(module, _BatchNorm):
-            module.training = False
 
 
 @contextmanager
@@ -130,7 +128,11 @@ def channels_last(net: nn.Module) -> Iterator[None]:
     True
     """
     swapped = [(module, module._parameters["weight"]) for module in net.modules() if _gains(module)]
-    copies = {weight: _copy(weight) for _, weight in swapped if weight is not None}
+    copies = {
+        weight: nn.Parameter(weight.detach().clone(memory_format=torch.channels_last), weight.requires_grad)
+        for _, weight in swapped
+        if weight is not None
+    }
     try:
         for module, weight in swapped:
             assert weight is not None
@@ -143,13 +145,5 @@ def channels_last(net: nn.Module) -> Iterator[None]:
 
 def _gains(module: nn.Module) -> bool:
     weight = module._parameters.get("weight") if isinstance(module, CONVOLUTIONS) else None
-    return (
-        weight is not None
-        and weight.device.type == "cpu"
-        and not weight.is_contiguous(memory_format=torch.channels_last)
-    )
-
-
-def _copy(weight: nn.Parameter) -> nn.Parameter:
-    copy = weight.detach().clone(memory_format=torch.channels_last)
-    return nn.Parameter(copy, requires_grad=weight.requires_grad)
+    on_cpu = weight is not None and weight.device.type == "cpu"
+    return on_cpu and not weight.is_contiguous(memory_format=torch.channels_last)

@@ -34,26 +34,9 @@ HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 @runtime_checkable
 class Prior(Protocol):
-    """Weights are independent: one log density a weight."""
+    """Weights are independent: one log density a weight, as ``torch.distributions.Normal`` gives it."""
 
     def log_prob(self, theta: Tensor) -> Tensor: ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Gaussian:
-    r""":math:`N(0, \sigma^2)`, for which the divergence has a closed form.
-
-    >>> Gaussian(sigma=1.0).log_prob(torch.zeros(1))
-    tensor([-0.9189])
-    """
-
-    sigma: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_range("prior", "(0, inf)", sigma=self.sigma)
-
-    def log_prob(self, theta: Tensor) -> Tensor:
-        return -0.5 * (theta / self.sigma).square() - math.log(self.sigma) - HALF_LOG_2PI
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,14 +124,9 @@ class Bayesian(Stochastic):
 
 
 def to_bayesian(
-    net: nn.Module,
-    prior: Prior | None = None,
-    *,
-    rho: float = -5.0,
-    samples: int = 8,
-    predict: Prediction = "mean_softmax",
-    seed: int = 0,
-) -> nn.Module:
+    net: nn.Module, prior: Prior | None = None, *, rho: float = -5.0, samples: int = 8,
+    predict: Prediction = "mean_softmax", seed: int = 0,
+) -> nn.Module:  # fmt: skip
     """A copy of ``net`` in which every Linear and Conv2d has a posterior around its weights.
 
     Names of submodules stay; a parameter ``weight`` becomes ``weight_mu`` and ``weight_rho``. A
@@ -200,8 +178,8 @@ def sharing_samples(net: nn.Module) -> Iterator[None]:
 def divergence(net: nn.Module, sample: WeightSample) -> Scalar:
     r""":math:`\log q(\theta_j) - \log p(\theta_j)` of a sample, whose mean over samples is the KL.
 
-    >>> from meada.networks.bayesian import Gaussian
-    >>> net = to_bayesian(nn.Linear(300, 300, bias=False), Gaussian(), rho=0.5413)  # sigma = 1
+    >>> prior = torch.distributions.Normal(0.0, 1.0)
+    >>> net = to_bayesian(nn.Linear(300, 300, bias=False), prior, rho=0.5413)  # sigma = 1
     >>> _ = nn.init.constant_(net.weight_mu, 2.0)
     >>> round(divergence(net, WeightSample(0)).item() / 300**2, 1)  # KL(N(2, 1) || N(0, 1)) = 2^2 / 2
     2.0
