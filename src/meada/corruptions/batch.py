@@ -64,7 +64,8 @@ def corrupt(
     112
     """
     pixels = _checked(images)
-    function = _function(name)
+    if name not in FUNCTIONS:
+        raise MeadaError(f"unknown corruption '{name}': {nearest(name, FUNCTIONS)}")
     if isinstance(severity, bool) or severity not in SEVERITIES:
         raise MeadaError(f"severity must be 1, 2, 3, 4 or 5, got {severity!r} for '{name}'")
     positions = _positions(index, len(pixels))
@@ -74,7 +75,7 @@ def corrupt(
     size = max(1, BLOCK // int(np.prod(pixels.shape[1:])))
     for first in range(0, len(pixels), size):
         block = slice(first, first + size)
-        result[block] = _corrupt_block(pixels[block], function, rng[block], numbers)
+        result[block] = _corrupt_block(pixels[block], FUNCTIONS[name], rng[block], numbers)
     return torch.from_numpy(result).to(images) if isinstance(images, torch.Tensor) else result
 
 
@@ -88,12 +89,6 @@ def _corrupt_block(
     wide = np.float64 if pixels.dtype == np.float64 else np.float32
     levels = function(np.multiply(pixels, 255, dtype=wide), rng, *numbers)
     return (np.clip(levels, 0, 255) / 255).astype(pixels.dtype)
-
-
-def _function(name: str) -> Callable[..., Levels]:
-    if name not in FUNCTIONS:
-        raise MeadaError(f"unknown corruption '{name}': {nearest(name, FUNCTIONS)}")
-    return FUNCTIONS[name]
 
 
 def _checked(images: Any) -> np.ndarray:

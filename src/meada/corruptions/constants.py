@@ -9,14 +9,11 @@ from meada.errors import MeadaError, nearest
 Constants = dict[str, tuple[tuple[float, ...], ...]]  # corruption -> severity - 1 -> its numbers
 
 
-Number = float | int
-
-
-def _each(*numbers: Number) -> tuple[tuple[float, ...], ...]:
+def _each(*numbers: float | int) -> tuple[tuple[float, ...], ...]:
     return tuple((float(number),) for number in numbers)
 
 
-def _rows(*rows: tuple[Number, ...], pixels: Number = 1) -> tuple[tuple[float, ...], ...]:
+def _rows(*rows: tuple[float | int, ...], pixels: int = 1) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(float(pixels * number) for number in row) for row in rows)
 
 
