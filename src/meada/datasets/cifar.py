@@ -20,9 +20,7 @@ from meada.machine.limits import read_text, regular
 from meada.streams import stream
 
 SIDE, PIXELS = 32, 3 * 32 * 32
-TEN = (
-    "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
-)  # fmt: skip
+TEN = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 
 @dataclass(frozen=True)
@@ -61,15 +59,9 @@ PUBLISHED = {one.name: one for one in (CIFAR10, CIFAR100)}
 
 
 def cifar(
-    published: Published,
-    *,
-    root: str | Path | None = None,
-    train: int = 48_000,
-    validation: int = 2_000,
-    test: int = 10_000,
-    split_seed: int = 0,
-    corrupted: str = "auto",
-) -> Task:
+    published: Published, *, root: str | Path | None = None, train: int = 48_000, validation: int = 2_000,
+    test: int = 10_000, split_seed: int = 0, corrupted: str = "auto",
+) -> Task:  # fmt: skip
     """The training split to train on, less a held-out part; the corrupted test split to test on.
 
     Args:
@@ -98,7 +90,11 @@ def cifar(
         validation=whole[order[:validation].sort().values],
         targets=held.targets,
         sources=(published.name,),
-        provenance={published.name: _origin(home, train, validation, split_seed), **held.provenance},
+        provenance={
+            published.name: f"{train:,} images to train on and {validation:,} held out, drawn by seed {split_seed} of "
+            f"the training split; {home.name} md5 {md5(home)}",
+            **held.provenance,
+        },
         clean=clean.first(test),
         severities=len(cifar_c.SEVERITIES),
         crafted="corruptions",
@@ -162,10 +158,3 @@ def _classes(published: Published, home: Path) -> tuple[str, ...]:
     listing = home / "fine_label_names.txt"
     names = read_text(listing).split() if listing.is_file() else []
     return tuple(names) if len(names) == len(published.classes) else published.classes
-
-
-def _origin(home: Path, train: int, validation: int, seed: int) -> str:
-    return (
-        f"{train:,} images to train on and {validation:,} held out, drawn by seed {seed} of the "
-        f"training split; {home.name} md5 {md5(home)}"
-    )

@@ -8,14 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import (
-    DataLoader,
-    DistributedSampler,
-    IterableDataset,
-    RandomSampler,
-    SequentialSampler,
-    default_collate,
-)
+from torch.utils.data import DataLoader, DistributedSampler, IterableDataset, default_collate
+from torch.utils.data.sampler import RandomSampler, SequentialSampler
 
 from meada.errors import MeadaError
 from meada.images.inputs import as_images, as_labels
@@ -62,7 +56,7 @@ def pool_of(data: Any, folder: Path, *, side: int = 224) -> Pool:
     collate: Callable[[Any], Any] = collated
     if isinstance(data, DataLoader):
         _say_what_is_not_used(data)
-        workers, collate = data.num_workers, _collate_of(data)
+        workers, collate = data.num_workers, collated if data.collate_fn is default_collate else data.collate_fn
         data = data.dataset
     return Pool(*on_disk(reader(readable(data, streams=False), READ, workers, collate), len(data), folder))
 
@@ -137,14 +131,10 @@ def collated(items: Sequence[Any]) -> tuple[Tensor, Tensor]:
 
 def _pair(item: Any, what: str) -> tuple[Any, Any]:
     if isinstance(item, Mapping):
-        return _entry(item, IMAGE_KEYS), _entry(item, LABEL_KEYS)
+        return item[first_key(item, IMAGE_KEYS)], item[first_key(item, LABEL_KEYS)]
     if isinstance(item, tuple | list) and len(item) >= 2:
         return item[0], item[1]
     raise MeadaError(f"{what}, got {type(item).__name__}")
-
-
-def _entry(item: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    return item[first_key(item, keys)]
 
 
 def first_key(item: Mapping[str, Any], keys: Sequence[str]) -> str:
@@ -199,10 +189,6 @@ def check_map_style(data: Any, kinds: str, hint: str) -> None:
 
 def _is_stream(data: Any) -> bool:
     return isinstance(data, IterableDataset) or type(data).__name__.startswith("Iterable")
-
-
-def _collate_of(loader: DataLoader[Any]) -> Callable[[Any], Any]:
-    return collated if loader.collate_fn is default_collate else loader.collate_fn
 
 
 def _say_what_is_not_used(loader: DataLoader[Any]) -> None:

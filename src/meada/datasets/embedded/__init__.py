@@ -1,6 +1,7 @@
 """The task ``embedded``: MNIST digits and five shifts of them from installed packages, without a download."""
 
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from itertools import zip_longest
 
 import numpy as np
@@ -8,8 +9,7 @@ import torch
 from numpy.random import Generator, default_rng
 
 from meada.datasets.digits import CLASSES, resized
-from meada.datasets.embedded import shifts as shifts
-from meada.datasets.embedded import wheels as wheels
+from meada.datasets.embedded import shifts, wheels
 from meada.datasets.embedded.wheels import Classes, Colour, Handwriting
 from meada.datasets.task import Samples, Sizes, Task
 from meada.errors import MeadaError, nearest
@@ -78,13 +78,9 @@ PROVENANCE = {
 
 
 def embedded(
-    *,
-    train: int = 1_000,
-    validation: int = 500,
-    test: int = 1_000,
-    seed: int = 0,
+    *, train: int = 1_000, validation: int = 500, test: int = 1_000, seed: int = 0,
     targets: Sequence[str] = tuple(DOMAINS),
-) -> Task:
+) -> Task:  # fmt: skip
     """Real MNIST digits as the source, and up to five domains that nothing was trained on.
 
     Training, validation and held-out digits are disjoint, each balanced over the classes to within one image. An unseen
@@ -154,4 +150,5 @@ def samples(images: Colour, labels: Classes) -> Samples:
 
 def sentence(domain: str) -> str:
     package, what = PROVENANCE[domain]
-    return f"{what}, from {wheels.release(package)}"
+    name = wheels.EXTRA.get(package, package)
+    return f"{what}, from {name} {version(name)}"

@@ -46,14 +46,9 @@ def cache_root(folder: str | Path | None = None) -> Path:
 
 
 def load_images(
-    listings: Sequence[Listing],
-    side: int,
-    *,
-    folder: str | Path | None = None,
-    tell: Tell,
-    faults: Sequence[str] = (),
-    lenient: bool = False,
-) -> list[Images8]:
+    listings: Sequence[Listing], side: int, *, folder: str | Path | None = None, tell: Tell,
+    faults: Sequence[str] = (), lenient: bool = False,
+) -> list[Images8]:  # fmt: skip
     """The pictures of each listing, ``side`` x ``side``, decoded exactly or leniently.
 
     Every picture that cannot be used, of all listings, is named in one error, after ``faults`` that were found before.

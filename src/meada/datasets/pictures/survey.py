@@ -2,13 +2,13 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from meada.errors import MeadaError
 from meada.files import write_json
 from meada.machine.limits import read_text
 
+T, K = TypeVar("T"), TypeVar("K")
 SHAPE = (9, 8)  # pixels that the coarse hash compares, each with its right neighbour: 8 x 8 bits
 MARGIN = 2  # levels that the right neighbour must be brighter by: noise of a flat area is no edge
 BITS = 64
@@ -81,15 +82,15 @@ def _signs(hashes: Sequence[str]) -> NDArray[np.float32]:
 
 def copies(looks: Mapping[str, Look]) -> list[list[str]]:
     """Files with the same pixels, where there are at least two."""
-    return [files for files in together(looks, (one.content for one in looks.values())) if len(files) > 1]
+    return [files for files in grouped(looks, lambda file: looks[file].content).values() if len(files) > 1]
 
 
-def together(files: Iterable[str], keys: Iterable[str]) -> list[list[str]]:
-    """Files by their key, in order of their first file."""
-    found: dict[str, list[str]] = {}
-    for file, key in zip(files, keys, strict=True):
-        found.setdefault(key, []).append(file)
-    return list(found.values())
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Items by their key, in order of the first of each."""
+    found: dict[K, list[T]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
 
 
 FORMAT = "meada-survey/2"
@@ -169,8 +170,7 @@ def _about_copies(good: Sequence[Picture], looks: dict[str, Look], shown: int = 
         f"({names}{more}): copies are all trained on or all held out"
     )
     label = {p.file: p.label for p in good}
-    differ = [files for files in found if len({label[file] for file in files}) > 1]
-    if differ:
+    if differ := [files for files in found if len({label[file] for file in files}) > 1]:
         first, *_, last = sorted(differ[0], key=lambda file: label[file])
         yield (
             f"{len(differ):,} of these pictures have copies in several classes, such as {first} in '{label[first]}' "
