@@ -76,14 +76,9 @@ ada = partial(meada, beta=0.0)
 
 
 def harden(
-    net: nn.Module,
-    pool: Pool,
-    context: Context,
-    *,
-    ascent: Callable[..., Callable[..., Images]],
-    parents: Callable[[Pool], Labels],
-    block: int,
-) -> None:
+    net: nn.Module, pool: Pool, context: Context, *, ascent: Callable[..., Callable[..., Images]],
+    parents: Callable[[Pool], Labels], block: int,
+) -> None:  # fmt: skip
     """Append to the pool a harder copy of each parent, block by block."""
     chosen, device = parents(pool), next(net.parameters()).device
     climb = ascent(net, pool.images(chosen[:1]).to(device), context)

@@ -99,19 +99,14 @@ def patch_classifier(channels: int, widths: Sequence[int], kernel: int) -> nn.Se
 
 @contextmanager
 def layer_outputs(net: nn.Module, layer: str) -> Iterator[list[Map]]:
-    """What ``layer`` gives in the forward passes inside; the latest comes last."""
+    """What ``layer``, or the first convolution, gives in the forward passes inside; the latest comes last."""
     seen: list[Map] = []
-    hook = find_layer(net, layer).register_forward_hook(lambda _m, _x, out: seen.append(out))
+    convolutions = (module for module in net.modules() if isinstance(module, nn.Conv2d))
+    chosen = submodule(net, layer, "par: layer") if layer else next(convolutions, None)
+    if chosen is None:
+        raise MeadaError("par: the network has no nn.Conv2d: name the layer that patches lie in")
+    hook = chosen.register_forward_hook(lambda _m, _x, out: seen.append(out))
     try:
         yield seen
     finally:
         hook.remove()
-
-
-def find_layer(net: nn.Module, layer: str) -> nn.Module:
-    if layer:
-        return submodule(net, layer, "par: layer")
-    first = next((m for m in net.modules() if isinstance(m, nn.Conv2d)), None)
-    if first is None:
-        raise MeadaError("par: the network has no nn.Conv2d: name the layer that patches lie in")
-    return first
