@@ -39,17 +39,9 @@ class Training:
 
 
 def minimise(
-    training: Training,
-    pool: Pool,
-    loss: Loss,
-    descent: Descent,
-    context: Context,
-    *,
-    parallel_loss: ParallelLoss | None = None,
-    augment: Augment | None = None,
-    until: int,
-    batch_size: int,
-) -> Iterator[Tensor]:
+    training: Training, pool: Pool, loss: Loss, descent: Descent, context: Context, *,
+    parallel_loss: ParallelLoss | None = None, augment: Augment | None = None, until: int, batch_size: int,
+) -> Iterator[Tensor]:  # fmt: skip
     """Descend until ``training.step`` is ``until``; yields the loss after each step.
 
     Every random number is keyed by seed and step, so a resumed run draws what it would have drawn.
@@ -86,14 +78,9 @@ def through(augment: Augment | None, generator: torch.Generator) -> Callable[[Te
 
 
 def descend(
-    training: Training,
-    loss: Loss,
-    batch: Batch,
-    context: Context,
-    descent: Descent,
-    parallel_loss: ParallelLoss | None = None,
-    weight: float = 1.0,
-) -> Tensor:
+    training: Training, loss: Loss, batch: Batch, context: Context, descent: Descent,
+    parallel_loss: ParallelLoss | None = None, weight: float = 1.0,
+) -> Tensor:  # fmt: skip
     """One step of every optimiser on one loss."""
     descent.set_rate(training.optimiser, context.step, context.total_steps)
     for optimiser in training.optimisers:

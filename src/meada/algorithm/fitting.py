@@ -123,15 +123,9 @@ class _History:
     """Collects losses, rounds and scores, and passes them on to the callbacks."""
 
     def __init__(
-        self,
-        net: nn.Module,
-        listeners: list[Callback],
-        embedding: str | None,
-        total: int,
-        validation: Mapping[str, Any],
-        validate_every: int | None,
-        tell: Tell,
-    ) -> None:
+        self, net: nn.Module, listeners: list[Callback], embedding: str | None, total: int,
+        validation: Mapping[str, Any], validate_every: int | None, tell: Tell,
+    ) -> None:  # fmt: skip
         self.net, self.listeners, self.embedding, self.total, self.tell = net, listeners, embedding, total, tell
         self.validation, self.every = validation, validate_every or max(total // VALIDATIONS, 1)
         self.clock = Clock()

@@ -4,16 +4,14 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from io import BytesIO
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from meada.errors import MeadaError
-from meada.files import write_bytes
+from meada.files import write_npy
 from meada.images.inputs import as_images, as_labels
 from meada.machine.distributed import World
 from meada.pool.piece_sums import check_block, load_array
@@ -49,22 +47,20 @@ class Pool:
     """
 
     def __init__(
-        self,
-        images: Tensor | DiskImages,
-        labels: Tensor,
-        domains: Tensor | None = None,
-        *,
-        store: Store = "float32",
-        folder: Path | None = None,
-        memory: int = 2 << 30,
-    ) -> None:
-        images, labels = _checked(images, labels)
+        self, images: Tensor | DiskImages, labels: Tensor, domains: Tensor | None = None, *, store: Store = "float32",
+        folder: Path | None = None, memory: int = 2 << 30,
+    ) -> None:  # fmt: skip
+        if not isinstance(images, DiskImages):  # those were checked when they were written
+            images = as_images(images)
+        if len(images) == 0:
+            raise MeadaError("the source must have at least one labelled image, got none")
+        labels = as_labels(labels, len(images))
         everyone = torch.arange(len(labels))
         domains = torch.zeros_like(labels) if domains is None else domains
         if len(domains) != len(labels):
             raise MeadaError(f"there must be one domain per image, got {len(labels)} images and {len(domains)} domains")
         self.blocks = [Block(images, labels, domains, everyone, everyone)]
-        self.dtype = torch.uint8 if store == "uint8" else _wide(images.dtype)
+        self.dtype = torch.uint8 if store == "uint8" else torch.promote_types(torch.float32, images.dtype)
         self.folder, self.memory = folder, memory
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
 
@@ -175,7 +171,7 @@ class Growth:
             path = block_path(pool._home(), pool.rounds + 1)
             self._file = BlockFile(path, shape, pool.dtype, origin, world)
             if world.is_node_writer:
-                _save_array(path.with_suffix(".parents.npy"), parents)
+                write_npy(path.with_suffix(".parents.npy"), parents.numpy())
         self._images = None if self._file else torch.empty(shape, dtype=pool.dtype)
         self.there = self._file.there.clone() if self._file else torch.zeros(shape[0]).byte()
         self._before = self.done
@@ -247,21 +243,3 @@ def as_stored(images: Images, dtype: torch.dtype) -> Tensor:
     255
     """
     return images.mul(255).round().to(dtype) if dtype == torch.uint8 else images.to(dtype)
-
-
-def _wide(dtype: torch.dtype) -> torch.dtype:
-    return torch.promote_types(torch.float32, dtype) if dtype.is_floating_point else torch.float32
-
-
-def _save_array(path: Path, values: Tensor) -> None:
-    buffer = BytesIO()
-    np.save(buffer, values.numpy(), allow_pickle=False)
-    write_bytes(path, buffer.getvalue())
-
-
-def _checked(images: Tensor | DiskImages, labels: Tensor) -> tuple[Tensor | DiskImages, Labels]:
-    if not isinstance(images, DiskImages):  # those were checked when they were written
-        images = as_images(images)
-    if len(images) == 0:
-        raise MeadaError("the source must have at least one labelled image, got none")
-    return images, as_labels(labels, len(images))

@@ -17,7 +17,8 @@ from torch import Tensor
 from meada.errors import MeadaError
 from meada.files import naming, write_json
 from meada.machine.distributed import World
-from meada.pool.piece_sums import PieceSums, Span
+from meada.machine.limits import map_npy
+from meada.pool.piece_sums import PieceSums, Span, files_of_all, merged, own_file
 from meada.types import Labels
 
 TOUCHED = 64 << 10  # bytes that the kernel maps around a page that is asked for
@@ -40,7 +41,7 @@ class DiskImages:
 
     @classmethod
     def open(cls, path: Path) -> "DiskImages":
-        array = _mapped(path)
+        array = map_npy(path)
         dtype = next((t for t, n in NUMPY.items() if array.dtype == n), None)
         if dtype is None or not array.ndim:
             raise MeadaError(f"{path} is damaged: images must be uint8 or floats, got {array.dtype}")
@@ -70,7 +71,7 @@ class _Map:
 
     def of(self, path: Path) -> NDArray[Any]:
         if self.array is None:
-            self.array = np.asarray(_mapped(path))
+            self.array = np.asarray(map_npy(path))
         return self.array
 
     def used(self, more: int) -> None:
@@ -89,7 +90,7 @@ class BlockFile:
         self, path: Path, shape: tuple[int, ...], dtype: torch.dtype, origin: str, world: World | None = None
     ) -> None:
         world = world or World()
-        self.path, self.note = path, _note(path, world.rank)
+        self.path, self.note = path, own_file(path, ".json", world.rank)
         self._about: dict[str, Any] = {"shape": list(shape), "dtype": str(dtype), "origin": origin}
         self._row = torch.Size(shape[1:]).numel() * dtype.itemsize
         self._sums = PieceSums(path, world.rank)
@@ -97,7 +98,7 @@ class BlockFile:
         spans = self._earlier_spans() if world.is_node_writer else []
         if world.is_node_writer:
             spans = self._undamaged(spans, shape[0])
-            for note in _notes(path):
+            for note in files_of_all(path, ".json"):
                 note.unlink()
             if spans:
                 self._write_note(spans)
@@ -129,7 +130,7 @@ class BlockFile:
             os.fdatasync(file.fileno())
         self._sums.add(at, at + count, content)
         self.there[at : at + count] = 1
-        self._spans = _merged([*self._spans, (at, at + count)])
+        self._spans = merged([*self._spans, (at, at + count)])
         self._write_note(self._spans)
 
     def read(self, at: int, count: int) -> bytes:
@@ -158,21 +159,12 @@ class BlockFile:
 
     def _earlier_spans(self) -> list[Span]:
         spans: list[Span] = []
-        for path in _notes(self.path) if self.path.exists() else []:
+        for path in files_of_all(self.path, ".json") if self.path.exists() else []:
             note = _read_note(path)
             written = int(note.pop("written", 0))
             listed = note.pop("spans", [(0, written)])
             spans += [(start, stop) for start, stop in listed] if note == self._about else []
-        return _merged(spans)
-
-
-def _note(path: Path, rank: int) -> Path:
-    return path.with_suffix(f".process-{rank}.json" if rank else ".json")
-
-
-def _notes(path: Path) -> list[Path]:
-    first = _note(path, 0)
-    return [*([first] if first.exists() else []), *path.parent.glob(f"{path.stem}.process-*.json")]
+        return merged(spans)
 
 
 def _read_note(path: Path) -> dict[str, Any]:
@@ -195,26 +187,11 @@ def _without(spans: list[Span], damaged: list[Span]) -> list[Span]:
     """
     for low, high in damaged:
         spans = [piece for a, b in spans for piece in ((a, min(b, low)), (max(a, high), b))]
-    return _merged([span for span in spans if span[0] < span[1]])
+    return merged([span for span in spans if span[0] < span[1]])
 
 
 def _crc(content: Any) -> str:
     return f"{zlib.crc32(json.dumps(content).encode()):08x}"
-
-
-def _merged(spans: list[Span]) -> list[Span]:
-    """Spans that touch or overlap become one.
-
-    >>> _merged([(4, 6), (0, 2), (2, 3)])
-    [(0, 3), (4, 6)]
-    """
-    out: list[Span] = []
-    for start, stop in sorted(spans):
-        if out and start <= out[-1][1]:
-            out[-1] = (out[-1][0], max(stop, out[-1][1]))
-        else:
-            out.append((start, stop))
-    return [span for span in out if span[0] < span[1]]
 
 
 def exchange(file: BlockFile, pieces: Sequence[Labels], world: World) -> None:
@@ -240,14 +217,7 @@ def read_block(path: Path, *, on_disk: bool) -> "Tensor | DiskImages":
     """The images of a finished block: in memory, or left where they are."""
     if on_disk:
         return DiskImages.open(path)
-    return torch.from_numpy(np.array(_mapped(path)))
-
-
-def _mapped(path: Path) -> NDArray[Any]:
-    try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise MeadaError(f"{path} must be a block of the pool, got a file that cannot be read ({error})") from error
+    return torch.from_numpy(np.array(map_npy(path)))
 
 
 def _reserve(path: Path, shape: tuple[int, ...], dtype: torch.dtype) -> bytes:
