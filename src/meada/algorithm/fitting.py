@@ -257,11 +257,11 @@ def _check(plan: Any, seed: Any, validate_every: Any, embedding: Any) -> None:
 
 
 def _device(device: str | torch.device) -> torch.device:
+    if device == "auto":
+        return choose("auto")
     try:
-        wanted = device if isinstance(device, torch.device) or device == "auto" else torch.device(device)
+        wanted = torch.device(device)
     except (RuntimeError, TypeError) as error:
         raise MeadaError(f"device must be auto, cpu, cuda, cuda:N or mps, got {device!r}") from error
-    if isinstance(wanted, str):
-        return choose("auto")
     choose(wanted.type)  # type: ignore[arg-type]  # refuses what this machine has not
     return wanted

@@ -107,7 +107,7 @@ def on_disk(examples: Examples, n: int, folder: Path) -> tuple[DiskImages, Label
         labels.append(y)
     if file is None:
         raise MeadaError("data must hold at least one labelled image, got none")
-    return DiskImages.open(file.path), torch.cat(labels)
+    return DiskImages(file.path), torch.cat(labels)
 
 
 def checked(batch: Any) -> tuple[Tensor, Labels]:

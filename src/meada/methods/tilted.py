@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from meada.errors import check_range
+from meada.errors import MeadaError, check_range
 from meada.maximise import chosen_candidates
 from meada.methods.method import Context, Method
 from meada.methods.parts.views import batch_random, sample_index, views_loss
@@ -35,9 +35,11 @@ def tilted(
         handed_on: a control: each image gets the transformation that was chosen for the image before it in the batch.
     """
     check_range("tilted", "[1, inf)", k=k)
-    check_range("tilted", "[0, 1]", hardness=hardness)
-    check_range("tilted", "[1, 2]", views=views)
     check_range("tilted", "[0, inf)", consistency=consistency)
+    if not 0 <= hardness <= 1:
+        raise MeadaError(f"hardness must be in 0..1, got {hardness}")
+    if views not in (1, 2):
+        raise MeadaError(f"views must be 1 or 2, got {views}")
     chosen = find_space(space)
     choice = partial(
         chosen_candidates, space=chosen, objective=Objective(beta=beta, gamma=gamma), k=k, hardness=hardness

@@ -117,15 +117,10 @@ def stages(width: float, depth: float) -> Iterator[nn.Sequential]:
         count = repeats if number in (0, len(STAGES) - 1) else ceil(depth * repeats)
         stage = nn.Sequential()
         for step in [stride] + [1] * (count - 1):
-            stage.append(block(inputs, outputs, kernel, step, expansion))
+            shape = inputs, outputs, kernel, step
+            stage.append(DepthwiseSeparable(*shape) if expansion == 1 else InvertedResidual(*shape, expansion))
             inputs = outputs
         yield stage
-
-
-def block(inputs: int, outputs: int, kernel: int, stride: int, expansion: int) -> nn.Module:
-    if expansion == 1:
-        return DepthwiseSeparable(inputs, outputs, kernel, stride)
-    return InvertedResidual(inputs, outputs, kernel, stride, expansion)
 
 
 def scaled(channels: int, width: float) -> int:

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from meada.errors import MeadaError
-from meada.images.inputs import check_classes
 from meada.networks.freezing import frozen, submodule
 from meada.types import Embedding, Images, Logits
 
@@ -74,7 +73,9 @@ def embedding_width(net: nn.Module, x: Images, embedding: str | None = None) -> 
 def check_fits(net: nn.Module, x: Images, labels: Tensor) -> None:
     """Refuse images and labels that the network cannot take, before any work is done."""
     with frozen(net), torch.no_grad():
-        check_classes(labels, forward_pass(net, x).shape[1])
+        classes = forward_pass(net, x).shape[1]
+    if not 0 <= int(labels.min()) <= int(labels.max()) < classes:
+        raise MeadaError(f"labels must be in 0..{classes - 1}, got {int(labels.min())} to {int(labels.max())}")
 
 
 def forward_pass(net: nn.Module, x: Images) -> Logits:

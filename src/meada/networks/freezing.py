@@ -4,12 +4,10 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from meada.errors import MeadaError, nearest
-
-Slot = tuple[nn.Module, str, Tensor, Tensor]  # owner, name, the buffer itself, its value
 
 
 @contextmanager
@@ -39,7 +37,11 @@ def frozen(net: nn.Module, stochastic: Collection[str] = ()) -> Iterator[None]:
             module.training = mode
         for weight, wants in wanted:
             weight.requires_grad_(wants)
-        _restore(buffers)
+        with torch.no_grad():  # a forward pass may replace a buffer or overwrite its value
+            for owner, name, buffer, value in buffers:
+                owner._buffers[name] = buffer
+                if not torch.equal(buffer, value):
+                    buffer.copy_(value)
 
 
 @contextmanager
@@ -97,15 +99,6 @@ def submodule(net: nn.Module, name: str, role: str) -> nn.Module:
             f"{role} '{name}' must be a submodule of {type(net).__name__}: {nearest(name, filter(None, modules))}"
         )
     return modules[name]
-
-
-@torch.no_grad()
-def _restore(buffers: list[Slot]) -> None:
-    """Put back both the buffer and its value: a forward pass may replace or overwrite it."""
-    for owner, name, buffer, value in buffers:
-        owner._buffers[name] = buffer
-        if not torch.equal(buffer, value):
-            buffer.copy_(value)
 
 
 CONVOLUTIONS = (nn.Conv2d, nn.ConvTranspose2d)

@@ -5,7 +5,7 @@ import os
 import warnings
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,6 @@ RESIDENT = 512 << 20  # bytes of a file on disk that may be in the process at on
 NUMPY = {torch.uint8: np.uint8, torch.float32: np.float32, torch.float64: np.float64}
 
 
-@dataclass(frozen=True)
 class DiskImages:
     """A finished ``.npy`` file, indexed like a tensor.
 
@@ -34,18 +33,15 @@ class DiskImages:
     add up in the process, so its memory stays the same however large the pool is.
     """
 
-    path: Path
-    shape: tuple[int, ...]
-    dtype: torch.dtype
-    _map: "_Map" = field(default_factory=lambda: _Map(), compare=False, repr=False)
-
-    @classmethod
-    def open(cls, path: Path) -> "DiskImages":
-        array = map_npy(path)
+    def __init__(self, path: Path) -> None:
+        array = _mapped(path)
         dtype = next((t for t, n in NUMPY.items() if array.dtype == n), None)
         if dtype is None or not array.ndim:
             raise MeadaError(f"{path} is damaged: images must be uint8 or floats, got {array.dtype}")
-        return cls(path, tuple(array.shape), dtype)
+        self.path, self.dtype = path, dtype
+        self.shape: tuple[int, ...] = tuple(array.shape)
+        self._array: NDArray[Any] | None = None
+        self._read = 0  # bytes that may have come into memory since the file was mapped
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -56,28 +52,13 @@ class DiskImages:
 
     def __getitem__(self, index: Labels | slice) -> Tensor:
         where = index.numpy() if isinstance(index, Tensor) else index
-        taken = self._map.of(self.path)[where]
+        self._array = np.asarray(_mapped(self.path)) if self._array is None else self._array
+        taken = self._array[where]
         taken = taken.copy() if taken.base is not None else taken  # a slice is a view of the map
-        self._map.used(len(taken) * max(TOUCHED, self.nbytes // max(len(self), 1)))
+        self._read += len(taken) * max(TOUCHED, self.nbytes // max(len(self), 1))
+        if self._read > RESIDENT:
+            self._array, self._read = None, 0
         return torch.from_numpy(taken)
-
-
-@dataclass
-class _Map:
-    """A file's mapping, and how much of it may have come into memory since it was made."""
-
-    array: NDArray[Any] | None = None
-    bytes: int = 0
-
-    def of(self, path: Path) -> NDArray[Any]:
-        if self.array is None:
-            self.array = np.asarray(map_npy(path))
-        return self.array
-
-    def used(self, more: int) -> None:
-        self.bytes += more
-        if self.bytes > RESIDENT:
-            self.array, self.bytes = None, 0
 
 
 class BlockFile:
@@ -216,8 +197,15 @@ def exchange(file: BlockFile, pieces: Sequence[Labels], world: World) -> None:
 def read_block(path: Path, *, on_disk: bool) -> "Tensor | DiskImages":
     """The images of a finished block: in memory, or left where they are."""
     if on_disk:
-        return DiskImages.open(path)
-    return torch.from_numpy(np.array(map_npy(path)))
+        return DiskImages(path)
+    return torch.from_numpy(np.array(_mapped(path)))
+
+
+def _mapped(path: Path) -> NDArray[Any]:
+    try:
+        return map_npy(path)
+    except MeadaError as error:
+        raise MeadaError(f"{path} must be a block of the pool, got a file that cannot be read ({error})") from None
 
 
 def _reserve(path: Path, shape: tuple[int, ...], dtype: torch.dtype) -> bytes:

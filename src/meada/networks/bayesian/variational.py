@@ -130,7 +130,8 @@ def make_variational(layer: nn.Module, place: str, rho: float) -> None:
     add_mixin(Variational, layer)
     for name, mu in own.items():
         layer.register_parameter(f"{name}_mu", mu)
-        layer.register_parameter(f"{name}_rho", None if mu is None else _rho(mu, rho))
+        deviation = None if mu is None else nn.Parameter(torch.full_like(mu, rho), requires_grad=mu.requires_grad)
+        layer.register_parameter(f"{name}_rho", deviation)
     layer.place = place  # type: ignore[assignment]
 
 
@@ -165,7 +166,3 @@ def _refuse_shared(net: nn.Module) -> None:
                     f"layers '{owners[id(weight)]}' and '{full}' share one weight tensor: give each its own, "
                     "or call a single module twice"
                 )
-
-
-def _rho(mu: nn.Parameter, rho: float) -> nn.Parameter:
-    return nn.Parameter(torch.full_like(mu, rho), requires_grad=mu.requires_grad)
