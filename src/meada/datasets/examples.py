@@ -63,23 +63,18 @@ def pool_of(data: Any, folder: Path, *, side: int = 224) -> Pool:
 
 def arrays(data: Any, side: int) -> tuple[Tensor, Labels] | None:
     """Images and labels that are there as a whole: two arrays, or a folder (memory-mapped)."""
-    if isinstance(data, str | Path):
-        return folder_of_pictures(Path(data), side)
+    if isinstance(data, str | Path):  # CLASS/*.jpg; classes are numbered in the order of their names
+        from meada.datasets.folder import read_pictures
+        from meada.datasets.pictures.survey import survey
+
+        samples = read_pictures(Path(data), survey(Path(data)).classes, side)
+        return samples.images, samples.labels
     if not isinstance(data, tuple | list):
         return None
     if len(data) != 2:
         raise MeadaError(f"data must be {KINDS}, got a {type(data).__name__} of {len(data)}")
     images = as_images(data[0])
     return images, as_labels(data[1], len(images))
-
-
-def folder_of_pictures(path: Path, side: int) -> tuple[Tensor, Labels]:
-    """All pictures of ``CLASS/*.jpg``; classes are numbered in the order of their names."""
-    from meada.datasets.folder import read_pictures
-    from meada.datasets.pictures.survey import survey
-
-    samples = read_pictures(path, survey(path).classes, side)
-    return samples.images, samples.labels
 
 
 def reader(data: Any, size: int, workers: int = 0, collate: Callable[[Any], Any] | None = None) -> Examples:

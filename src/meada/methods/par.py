@@ -105,8 +105,5 @@ def layer_outputs(net: nn.Module, layer: str) -> Iterator[list[Map]]:
     chosen = submodule(net, layer, "par: layer") if layer else next(convolutions, None)
     if chosen is None:
         raise MeadaError("par: the network has no nn.Conv2d: name the layer that patches lie in")
-    hook = chosen.register_forward_hook(lambda _m, _x, out: seen.append(out))
-    try:
+    with chosen.register_forward_hook(lambda _m, _x, out: seen.append(out)):
         yield seen
-    finally:
-        hook.remove()

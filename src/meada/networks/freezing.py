@@ -64,11 +64,10 @@ def batch_norm_frozen(net: nn.Module) -> Iterator[None]:
         for module, _mode in modes:
             module.training = False
 
-    hook = net.register_forward_pre_hook(to_eval)
     try:
-        yield
+        with net.register_forward_pre_hook(to_eval):
+            yield
     finally:
-        hook.remove()
         for module, mode in modes:
             module.training = mode
 

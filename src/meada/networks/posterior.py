@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -114,12 +114,10 @@ def _masking(layers: dict[Dropout, str], sample: WeightSample) -> Iterator[None]
         place = f"{layers[layer]} {calls[layer]}"
         return x * sample.mask(place, (1, *x.shape[1:2], *rest), layer.p, like=x)
 
-    hooks = [layer.register_forward_hook(masked) for layer in layers]
-    try:
+    with ExitStack() as hooks:
+        for layer in layers:
+            hooks.enter_context(layer.register_forward_hook(masked))
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
@@ -39,12 +39,6 @@ class Look(NamedTuple):
     coarse: str  # difference hash in hexadecimal digits: nearly the same for pictures that look alike
 
 
-def look(image: Image.Image, size: tuple[int, int]) -> Look:
-    """``image`` is upright RGB, ``size`` the width and height of the file."""
-    content = sha256(f"{image.size}".encode() + image.tobytes()).hexdigest()[:32]
-    return Look(*size, content, difference_hash(image))
-
-
 def difference_hash(image: Image.Image) -> str:
     """Where brightness rises from left to right, on a grid of 8 x 8, as 16 hexadecimal digits.
 
@@ -78,11 +72,6 @@ def _signs(hashes: Sequence[str]) -> NDArray[np.float32]:
     packed = np.frombuffer(bytes.fromhex("".join(hashes)), np.uint8).reshape(-1, BITS // 8)
     bits = np.unpackbits(packed, axis=1)
     return (2 * bits.astype(np.float32) - 1) * (bits.sum(1, keepdims=True) >= PLAIN)
-
-
-def copies(looks: Mapping[str, Look]) -> list[list[str]]:
-    """Files with the same pixels, where there are at least two."""
-    return [files for files in grouped(looks, lambda file: looks[file].content).values() if len(files) > 1]
 
 
 def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
@@ -160,7 +149,7 @@ def _remarks(listed: Listed, good: Sequence[Picture]) -> Iterator[str]:
 
 
 def _about_copies(good: Sequence[Picture], looks: dict[str, Look], shown: int = 3) -> Iterator[str]:
-    found = copies(looks)
+    found = [files for files in grouped(looks, lambda file: looks[file].content).values() if len(files) > 1]
     if not found:
         return
     names = "; ".join(" = ".join(files[:2]) for files in found[:shown])
@@ -206,8 +195,9 @@ def _look(root: Path, files: Sequence[str], tell: Tell | None) -> list[Look | st
     def one(file: str) -> Look | str:
         try:
             pixels = upright(root / file, lenient=True)
+            content = sha256(f"{pixels.size}".encode() + pixels.tobytes()).hexdigest()[:32]
             with Image.open(root / file) as image:
-                return look(pixels, image.size)
+                return Look(*image.size, content, difference_hash(pixels))
         except MeadaError as error:
             return str(error)
 

@@ -5,7 +5,7 @@ read differently, so groups, dilation, padding modes and hooks are as they were.
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import NamedTuple
 
@@ -85,11 +85,9 @@ def _both(mixin: type[Stochastic], own: type[nn.Module]) -> type[nn.Module]:
     return type(f"{mixin.__name__}{own.__name__}", (mixin, own), {})
 
 
-@contextmanager
-def using_weights(net: nn.Module, sample: WeightSample) -> Iterator[None]:
+def using_weights(net: nn.Module, sample: WeightSample) -> AbstractContextManager[None]:
     """Every forward pass inside uses the weights of ``sample``."""
-    with temporarily([m for m in net.modules() if isinstance(m, Stochastic)], "sample", sample):
-        yield
+    return temporarily([m for m in net.modules() if isinstance(m, Stochastic)], "sample", sample)
 
 
 LAYERS = (nn.Linear, nn.Conv2d)
