@@ -137,5 +137,6 @@ def channels_last(net: nn.Module) -> Iterator[None]:
 
 def _gains(module: nn.Module) -> bool:
     weight = module._parameters.get("weight") if isinstance(module, CONVOLUTIONS) else None
-    on_cpu = weight is not None and weight.device.type == "cpu"
-    return on_cpu and not weight.is_contiguous(memory_format=torch.channels_last)
+    if weight is None or weight.device.type != "cpu":
+        return False
+    return not weight.is_contiguous(memory_format=torch.channels_last)
