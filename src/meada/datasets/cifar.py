@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from meada.corruptions import CORRUPTIONS
+from meada.corruptions import CORRUPTIONS, SEVERITIES
 from meada.corruptions.sources import Stack
 from meada.datasets import cifar_c
 from meada.datasets.published.catalogue import md5
@@ -96,7 +96,7 @@ def cifar(
             **held.provenance,
         },
         clean=clean.first(test),
-        severities=len(cifar_c.SEVERITIES),
+        severities=len(SEVERITIES),
         crafted="corruptions",
     )
 
@@ -107,7 +107,7 @@ cifar100: Callable[..., Task] = partial(cifar, CIFAR100)
 
 def cifar_sizes(published: Published, *, train: int = 48_000, test: int = 10_000, **_: object) -> Sizes:
     """Every target holds all severities."""
-    targets = dict.fromkeys(CORRUPTIONS, len(cifar_c.SEVERITIES) * test)
+    targets = dict.fromkeys(CORRUPTIONS, len(SEVERITIES) * test)
     return Sizes(len(published.classes), train, targets, side=SIDE)
 
 

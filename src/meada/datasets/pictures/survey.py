@@ -21,7 +21,8 @@ from meada.errors import MeadaError
 from meada.files import write_json
 from meada.machine.limits import read_text
 
-T, K = TypeVar("T"), TypeVar("K")
+T = TypeVar("T")
+K = TypeVar("K")
 SHAPE = (9, 8)  # pixels that the coarse hash compares, each with its right neighbour: 8 x 8 bits
 MARGIN = 2  # levels that the right neighbour must be brighter by: noise of a flat area is no edge
 BITS = 64
