@@ -60,9 +60,9 @@ def batch_norm_frozen(net: nn.Module) -> Iterator[None]:
     """
     modes = [(module, module.training) for module in net.modules() if isinstance(module, _BatchNorm)]
 
-    def to_eval(*_: object) -> None:
-        for module, _mode in modes:
-            module.training = False
+    def to_eval(called: nn.Module, _: object) -> None:  # ``net``, or a copy that was made inside
+        for module in called.modules():
+            module.training = module.training and not isinstance(module, _BatchNorm)
 
     try:
         with net.register_forward_pre_hook(to_eval):
