@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,14 @@ def write_text(path: Path, content: str, *, checked: bool = True) -> None:
 def write_json(path: Path, content: Any, *, checked: bool = True) -> None:
     """JSON with two-space indents; a NaN is an error, since other readers refuse it."""
     write_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n", checked=checked)
+
+
+def write_npy(path: Path, array: Any) -> None:
+    import numpy as np  # here: ``meada --help`` does not wait for it
+
+    buffer = BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    write_bytes(path, buffer.getvalue())
 
 
 def json_text(content: Any, indent: int | None = None) -> str:

@@ -26,13 +26,9 @@ class Trusted(str):
 
 
 def lookup(
-    kind: str,
-    name: str,
-    known: Mapping[str, Callable[..., Any]],
-    *,
-    trust: Iterable[str] = (),
+    kind: str, name: str, known: Mapping[str, Callable[..., Any]], *, trust: Iterable[str] = (),
     makers: Makers = NO_MAKERS,
-) -> Callable[..., Any]:
+) -> Callable[..., Any]:  # fmt: skip
     """The function that ``name`` stands for.
 
     >>> lookup("number", "two", {"two": lambda: 2})()
@@ -116,28 +112,23 @@ def _file(name: str) -> str:
 
 def _function(kind: str, name: str) -> Callable[..., Any]:
     place, _, function = name.rpartition(":")
-    module = _from_file(kind, name, Path(place)) if place.endswith(".py") else _imported(kind, name, place)
+    is_file = place.endswith(".py")
+    if is_file and not Path(place).is_file():
+        raise MeadaError(f"{kind} '{name}' must be in an existing file, got {place}")
+    try:
+        module = _executed(Path(place)) if is_file else importlib.import_module(place)
+    except Exception as error:  # whatever somebody's code does
+        what = place if is_file else f"importing {place}"
+        raise MeadaError(f"{kind} '{name}': {what} fails with {first_line(error)}") from error
     found = getattr(module, function, None)
     if not callable(found):
         raise MeadaError(f"{kind} '{name}': {place} has no function '{function}'")
     return found
 
 
-def _from_file(kind: str, name: str, path: Path) -> ModuleType:
-    if not path.is_file():
-        raise MeadaError(f"{kind} '{name}' must be in an existing file, got {path}")
+def _executed(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:  # whatever somebody's file does
-        raise MeadaError(f"{kind} '{name}': {path} fails with {first_line(error)}") from error
+    spec.loader.exec_module(module)
     return module
-
-
-def _imported(kind: str, name: str, place: str) -> ModuleType:
-    try:
-        return importlib.import_module(place)
-    except Exception as error:
-        raise MeadaError(f"{kind} '{name}': importing {place} fails with {first_line(error)}") from error

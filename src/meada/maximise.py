@@ -96,15 +96,9 @@ def perturb(
 
 
 def ascend(
-    score: Score,
-    space: Space,
-    x0: Images,
-    theta: Theta,
-    *,
-    steps: int,
-    step_size: float | Tensor,
+    score: Score, space: Space, x0: Images, theta: Theta, *, steps: int, step_size: float | Tensor,
     direction: Direction = torch.positive,
-) -> Images:
+) -> Images:  # fmt: skip
     """Climb ``score`` over the parameters of a smooth space, from ``theta``; gives the transformed images.
 
     Over pixels it is the inner loop of Algorithm 1: pixels are clamped once, at the end.
@@ -162,7 +156,10 @@ def hard_views(
     seed = int(torch.randint(2**62, ())) if seed is None else seed
     check_count("seed", seed, least=0)
     check_count("step", step, least=0)
-    objective, found, rows = Objective(beta=beta, gamma=gamma), find_space(space), _index(index, len(x))
+    rows = np.arange(len(x)) if index is None else np.asarray(index)
+    if rows.shape != (len(x),):
+        raise MeadaError(f"index must have one integer per image ({len(x)}), got shape {rows.shape}")
+    objective, found = Objective(beta=beta, gamma=gamma), find_space(space)
     return tilted_views(net, x, y, found, objective, k=k, hardness=hardness, seed=seed, step=step, rows=rows)
 
 
@@ -219,13 +216,6 @@ def scoring(
             return values.double().cpu().numpy()
 
         yield score
-
-
-def _index(index: Any, n: int) -> Any:
-    rows = np.arange(n) if index is None else np.asarray(index)
-    if rows.shape != (n,):
-        raise MeadaError(f"index must have one integer per image ({n}), got shape {rows.shape}")
-    return rows
 
 
 def _paper_score(passes: Passes, x0: Images, y: Labels, objective: Objective, posterior: Posterior) -> Score:

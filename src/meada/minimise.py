@@ -39,17 +39,9 @@ class Training:
 
 
 def minimise(
-    training: Training,
-    pool: Pool,
-    loss: Loss,
-    descent: Descent,
-    context: Context,
-    *,
-    parallel_loss: ParallelLoss | None = None,
-    augment: Augment | None = None,
-    until: int,
-    batch_size: int,
-) -> Iterator[Tensor]:
+    training: Training, pool: Pool, loss: Loss, descent: Descent, context: Context, *,
+    parallel_loss: ParallelLoss | None = None, augment: Augment | None = None, until: int, batch_size: int,
+) -> Iterator[Tensor]:  # fmt: skip
     """Descend until ``training.step`` is ``until``; yields the loss after each step.
 
     Every random number is keyed by seed and step, so a resumed run draws what it would have drawn.
@@ -58,8 +50,8 @@ def minimise(
     net, world = training.net, context.world
     own = (world.rank,) if world.size > 1 else ()
     each = isinstance(loss, EachDomain)
-    draw, batches = batch_indices_by_domain if each else batch_indices, batches_per_epoch(pool, batch_size, each=each)
-    for index in draw(training, pool, context.seed, until=until, batch_size=batch_size):
+    batches = batches_per_epoch(pool, batch_size, each=each)
+    for index in batch_indices(training, pool, context.seed, until=until, batch_size=batch_size, each=each):
         net.train()
         torch.manual_seed(key(context.seed, "network", training.step, *own))  # dropout, its like
         index, weight = world.share(index, len(index) // batch_size if each else 1)
@@ -86,14 +78,9 @@ def through(augment: Augment | None, generator: torch.Generator) -> Callable[[Te
 
 
 def descend(
-    training: Training,
-    loss: Loss,
-    batch: Batch,
-    context: Context,
-    descent: Descent,
-    parallel_loss: ParallelLoss | None = None,
-    weight: float = 1.0,
-) -> Tensor:
+    training: Training, loss: Loss, batch: Batch, context: Context, descent: Descent,
+    parallel_loss: ParallelLoss | None = None, weight: float = 1.0,
+) -> Tensor:  # fmt: skip
     """One step of every optimiser on one loss."""
     descent.set_rate(training.optimiser, context.step, context.total_steps)
     for optimiser in training.optimisers:
@@ -105,40 +92,29 @@ def descend(
     return parallel_loss.agree(value.detach()) if parallel_loss else value.detach()
 
 
-def batch_indices(training: Training, pool: Pool, seed: int, *, until: int, batch_size: int) -> Iterator[Labels]:
-    """Uniformly from D, in passes without replacement; the last batch of a pass may be smaller."""
-    while training.step < until:
-        if training.position * batch_size >= len(pool):
-            training.next_epoch()
-        order = torch.randperm(len(pool), generator=stream(seed, "order", training.epoch))
-        for index in order.split(batch_size)[training.position :]:
-            if training.step == until:
-                return
-            yield index
-
-
-def batch_indices_by_domain(
-    training: Training, pool: Pool, seed: int, *, until: int, batch_size: int
+def batch_indices(
+    training: Training, pool: Pool, seed: int, *, until: int, batch_size: int, each: bool = False
 ) -> Iterator[Labels]:
-    """``batch_size`` from every domain, one after the other.
+    """Uniformly from D, in passes without replacement; the last batch of a pass may be smaller.
 
-    Each domain goes through its own passes without replacement; an epoch ends when the largest
-    one has been seen whole, and by then the smaller ones have come round again.
+    With ``each``, ``batch_size`` from every domain, one after the other: each goes through its own passes; an epoch
+    ends when the largest one has been seen whole, and by then the smaller ones have come round again.
     """
-    members = [(pool.domains == d).nonzero().flatten() for d in pool.domains.unique()]
-    batches = batches_per_epoch(pool, batch_size, each=True)
+    batches = batches_per_epoch(pool, batch_size, each=each)
+    members = [(pool.domains == d).nonzero().flatten() for d in pool.domains.unique()] if each else []
     while training.step < until:
         if training.position >= batches:
             training.next_epoch()
-        orders = [
-            _permutations(of_one, batches * batch_size, (seed, "order", training.epoch, number))
-            for number, of_one in enumerate(members)
-        ]
-        steps = zip(*(order.split(batch_size) for order in orders), strict=True)
-        for index in list(steps)[training.position :]:
+        names = seed, "order", training.epoch
+        if each:
+            orders = [_permutations(of_one, batches * batch_size, (*names, k)) for k, of_one in enumerate(members)]
+            steps = [torch.cat(index) for index in zip(*(order.split(batch_size) for order in orders), strict=True)]
+        else:
+            steps = list(torch.randperm(len(pool), generator=stream(*names)).split(batch_size))
+        for index in steps[training.position :]:
             if training.step == until:
                 return
-            yield torch.cat(index)
+            yield index
 
 
 def batches_per_epoch(pool: Pool, batch_size: int, *, each: bool) -> int:

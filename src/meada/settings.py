@@ -42,8 +42,7 @@ def explain(model: type[BaseModel], error: ValidationError) -> BadSetting:
     """The first fault as one sentence that names the key."""
     fault = error.errors()[0]
     key = ".".join(str(part) for part in fault["loc"])
-    own = fault.get("ctx", {}).get("error")
-    if isinstance(own, MeadaError):  # raised by the settings themselves: a sentence already
+    if own := own_fault(error):  # raised by the settings themselves: a sentence already
         return BadSetting(str(own), key)
     if fault["type"] == "extra_forbidden":
         return BadSetting("unknown key '{key}': " + nearest(key, model.model_fields), key)

@@ -14,20 +14,9 @@ Embedding = Float[Tensor, "B D"]
 PerSample = Float[Tensor, " B"]
 Scalar = Float[Tensor, ""]
 
-# Kinds of change to an image. Methods and spaces name those that they train on, so that validation
-# can use the others.
+# Kinds of change to an image. Methods and spaces name those that they train on, so that validation can use the others.
 Family = Literal[
-    "tone",
-    "colour",
-    "geometry",
-    "occlusion",
-    "filter",
-    "edges",
-    "blur",
-    "noise",
-    "frequency",
-    "compression",
-    "weather",
+    "tone", "colour", "geometry", "occlusion", "filter", "edges", "blur", "noise", "frequency", "compression", "weather"
 ]
 Families = frozenset[Family]
 

@@ -24,14 +24,7 @@ Units = Literal["sample", "official", "pixels"]
 
 
 def per_sample(
-    units: Units,
-    net: nn.Module,
-    x: Images,
-    *,
-    step_size: float,
-    gamma: float,
-    batch: int,
-    embedding: str | None = None,
+    units: Units, net: nn.Module, x: Images, *, step_size: float, gamma: float, batch: int, embedding: str | None = None
 ) -> tuple[float | Tensor, float]:
     """``(step_size, gamma)`` as :func:`meada.perturb` takes them.
 

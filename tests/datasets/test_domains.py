@@ -189,8 +189,8 @@ def test_other_faults_of_lists(root):
         ({"targets": ["sktch"]}, "unknown domain 'sktch': did you mean 'sketch'"),
         ({"targets": ["photo"], "sources": ["photo"]}, "'photo' is among sources and targets"),
         ({"targets": list(PICTURES)}, "sources and targets must each be one domain or more"),
-        ({"targets": ["photo"], "side": 0}, "side=0"),
-        ({"targets": ["photo"], "per_domain": 0}, "per_domain=0"),
+        ({"targets": ["photo"], "side": 0}, "side must be 1 or more, got 0"),
+        ({"targets": ["photo"], "per_domain": 0}, "per_domain must be 1 or more, got 0"),
     ],
 )
 def test_a_request_that_cannot_be_met(root, settings, sentence):

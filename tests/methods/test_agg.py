@@ -14,7 +14,7 @@ from meada.methods.erm import agg
 from meada.methods.method import Context, Method
 from meada.methods.parts.descent import Descent
 from meada.methods.parts.domains import EachDomain
-from meada.minimise import Training, batch_indices_by_domain, batches_per_epoch
+from meada.minimise import Training, batch_indices, batches_per_epoch
 from meada.pool import Pool
 
 SGD = Descent(name="sgd", lr=0.1)
@@ -47,7 +47,7 @@ def standing(**where: int) -> Training:
 
 def drawn(pool: Pool, steps: int, batch_size: int = 2) -> list[torch.Tensor]:
     training, out = standing(), []
-    for index in batch_indices_by_domain(training, pool, 5, until=steps, batch_size=batch_size):
+    for index in batch_indices(training, pool, 5, until=steps, batch_size=batch_size, each=True):
         training.step += 1
         training.position += 1
         out.append(index)
@@ -74,7 +74,7 @@ def test_pages_differ_and_a_resumed_run_draws_the_same(pool):
     assert not torch.equal(torch.cat(whole[:4]), torch.cat(whole[4:8]))
     training = standing(step=6, epoch=1, position=2)
     rest = []
-    for index in batch_indices_by_domain(training, pool, 5, until=11, batch_size=2):
+    for index in batch_indices(training, pool, 5, until=11, batch_size=2, each=True):
         training.step += 1
         training.position += 1
         rest.append(index)

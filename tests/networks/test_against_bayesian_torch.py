@@ -6,10 +6,11 @@
 import pytest
 import torch
 from torch import nn
+from torch.distributions import Normal
 from torch.testing import assert_close
 
 from meada.networks import to_bayesian
-from meada.networks.bayesian import Gaussian, divergence
+from meada.networks.bayesian import divergence
 from meada.networks.bayesian.variational import WeightSample
 
 layers = pytest.importorskip("bayesian_torch.layers")
@@ -18,7 +19,7 @@ PRIOR = 0.5
 
 def pair() -> tuple[nn.Module, nn.Module]:
     theirs = layers.LinearReparameterization(30, 20, prior_variance=PRIOR).double()
-    mine = to_bayesian(nn.Linear(30, 20), Gaussian(sigma=PRIOR))
+    mine = to_bayesian(nn.Linear(30, 20), Normal(0.0, PRIOR))
     with torch.no_grad():
         for kind in ("weight", "bias"):
             getattr(mine, f"{kind}_mu").copy_(getattr(theirs, f"mu_{kind}"))

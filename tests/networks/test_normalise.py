@@ -108,7 +108,7 @@ def test_a_step_in_normalised_space_is_sigma_squared_of_one_on_pixels() -> None:
     x.requires_grad_()
     (grad_x,) = torch.autograd.grad(loss(normalise(x)), x)
     climbed_there = (z + 0.1 * grad_z) * normalise.std + normalise.mean
-    climbed_here = x + 0.1 * normalise.sigma**2 * grad_x
+    climbed_here = x + 0.1 * normalise.std**2 * grad_x
     assert torch.allclose(climbed_there, climbed_here, rtol=0, atol=1e-13)
 
 
@@ -146,7 +146,7 @@ def test_the_first_convolution_sees_normalised_pixels(name: str, net: nn.Module,
     net.eval()(x)
     mu, sigma = torch.tensor(mean).view(3, 1, 1), torch.tensor(std).view(3, 1, 1)
     assert torch.allclose(seen[0], (x - mu) / sigma)
-    assert torch.equal(next(m for m in net.modules() if isinstance(m, Normalise)).sigma, sigma)
+    assert torch.equal(next(m for m in net.modules() if isinstance(m, Normalise)).std, sigma)
 
 
 def test_z_is_the_input_of_one_last_linear_layer(name: str, net: nn.Module, x: Tensor) -> None:

@@ -70,13 +70,7 @@ class Watch:
 
 
 def begin(
-    net: nn.Module,
-    pool: Pool,
-    method: Method,
-    descent: Descent,
-    *,
-    seed: int = 0,
-    embedding: str | None = None,
+    net: nn.Module, pool: Pool, method: Method, descent: Descent, *, seed: int = 0, embedding: str | None = None
 ) -> Training:
     """Step 0: the network, its optimiser, and whatever the method brings of its own."""
     context = Context(
@@ -95,17 +89,9 @@ def begin(
 
 
 def train(
-    training: Training,
-    pool: Pool,
-    method: Method,
-    plan: Plan,
-    descent: Descent,
-    *,
-    seed: int = 0,
-    embedding: str | None = None,
-    watch: Watch | None = None,
-    world: World | None = None,
-) -> None:
+    training: Training, pool: Pool, method: Method, plan: Plan, descent: Descent, *, seed: int = 0,
+    embedding: str | None = None, watch: Watch | None = None, world: World | None = None,
+) -> None:  # fmt: skip
     """From wherever ``training`` stands to the end of the plan; several processes share it out."""
     watch, world = watch or Watch(), world or World()
     ends, total = plan.in_steps(len(pool.blocks[0].labels), method.growth)
@@ -118,14 +104,10 @@ def train(
         tell=watch.climbed,
         world=world,
     )
-    many = world.size > 1
-    parts = training.parts
-    parallel_loss = (
-        # Parts with optimisers of their own rest for a while: their gradients come and go.
-        ParallelLoss(training.net, parts.modules, method.loss, world, unused_vary=bool(parts.optimisers))
-        if many
-        else None
-    )
+    parts, parallel_loss = training.parts, None
+    if world.size > 1:  # parts with optimisers of their own rest for a while: their gradients come and go
+        vary = bool(parts.optimisers)
+        parallel_loss = ParallelLoss(training.net, parts.modules, method.loss, world, unused_vary=vary)
 
     def fit(until: int) -> None:
         for loss in minimise(

@@ -123,15 +123,9 @@ class _History:
     """Collects losses, rounds and scores, and passes them on to the callbacks."""
 
     def __init__(
-        self,
-        net: nn.Module,
-        listeners: list[Callback],
-        embedding: str | None,
-        total: int,
-        validation: Mapping[str, Any],
-        validate_every: int | None,
-        tell: Tell,
-    ) -> None:
+        self, net: nn.Module, listeners: list[Callback], embedding: str | None, total: int,
+        validation: Mapping[str, Any], validate_every: int | None, tell: Tell,
+    ) -> None:  # fmt: skip
         self.net, self.listeners, self.embedding, self.total, self.tell = net, listeners, embedding, total, tell
         self.validation, self.every = validation, validate_every or max(total // VALIDATIONS, 1)
         self.clock = Clock()
@@ -263,11 +257,11 @@ def _check(plan: Any, seed: Any, validate_every: Any, embedding: Any) -> None:
 
 
 def _device(device: str | torch.device) -> torch.device:
+    if device == "auto":
+        return choose("auto")
     try:
-        wanted = device if isinstance(device, torch.device) or device == "auto" else torch.device(device)
+        wanted = torch.device(device)
     except (RuntimeError, TypeError) as error:
         raise MeadaError(f"device must be auto, cpu, cuda, cuda:N or mps, got {device!r}") from error
-    if isinstance(wanted, str):
-        return choose("auto")
     choose(wanted.type)  # type: ignore[arg-type]  # refuses what this machine has not
     return wanted

@@ -49,29 +49,23 @@ BLOCK = 1 << 17  # values worked on at once: what the second-level cache holds a
 
 
 def corrupt(
-    images: Batch,
-    name: str,
-    severity: int,
-    *,
-    seed: int = 0,
-    index: Any = None,
-    constants: str | None = None,
+    images: Batch, name: str, severity: int, *, seed: int = 0, index: Any = None, constants: str | None = None
 ) -> Batch:
     """Images (N, C, H, W) under corruption ``name`` at ``severity`` 1 to 5: same type, same shape.
 
-    ``images`` is a tensor or an array, with 1 or 3 channels and sides from 28 to 512, of 8 bits or
-    of floats in [0, 1]. ``index`` is each image's place in its data set, by default in the batch:
-    with ``seed``, ``name`` and ``severity`` it fixes the random numbers, so that an image gets the
-    same pixels in any batch. ``constants`` names a table of strengths, "cifar" (32x32) or
-    "imagenet" (224x224), by default the one nearer in size. 8-bit results are truncated, as the
-    published files are; float results are not rounded.
+    ``images`` is a tensor or an array, with 1 or 3 channels and sides from 28 to 512, of 8 bits or of floats in [0, 1].
+    ``index`` is each image's place in its data set, by default in the batch: with ``seed``, ``name`` and ``severity``
+    it fixes the random numbers, so that an image gets the same pixels in any batch. ``constants`` names a table of
+    strengths, "cifar" (32x32) or "imagenet" (224x224), by default the one nearer in size. 8-bit results are truncated,
+    as the published files are; float results are not rounded.
 
     >>> images = np.full((2, 3, 32, 32), 100, np.uint8)
     >>> int(corrupt(images, "brightness", 1)[0, 0, 0, 0])  # 100 + 0.05 * 255 = 112.75, truncated
     112
     """
     pixels = _checked(images)
-    function = _function(name)
+    if name not in FUNCTIONS:
+        raise MeadaError(f"unknown corruption '{name}': {nearest(name, FUNCTIONS)}")
     if isinstance(severity, bool) or severity not in SEVERITIES:
         raise MeadaError(f"severity must be 1, 2, 3, 4 or 5, got {severity!r} for '{name}'")
     positions = _positions(index, len(pixels))
@@ -81,7 +75,7 @@ def corrupt(
     size = max(1, BLOCK // int(np.prod(pixels.shape[1:])))
     for first in range(0, len(pixels), size):
         block = slice(first, first + size)
-        result[block] = _corrupt_block(pixels[block], function, rng[block], numbers)
+        result[block] = _corrupt_block(pixels[block], FUNCTIONS[name], rng[block], numbers)
     return torch.from_numpy(result).to(images) if isinstance(images, torch.Tensor) else result
 
 
@@ -95,12 +89,6 @@ def _corrupt_block(
     wide = np.float64 if pixels.dtype == np.float64 else np.float32
     levels = function(np.multiply(pixels, 255, dtype=wide), rng, *numbers)
     return (np.clip(levels, 0, 255) / 255).astype(pixels.dtype)
-
-
-def _function(name: str) -> Callable[..., Levels]:
-    if name not in FUNCTIONS:
-        raise MeadaError(f"unknown corruption '{name}': {nearest(name, FUNCTIONS)}")
-    return FUNCTIONS[name]
 
 
 def _checked(images: Any) -> np.ndarray:

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy import sparse
+from scipy.ndimage import correlate1d
 from scipy.signal import fftconvolve
 
 from meada.corruptions.operators import LIFT, Levels, apply, gaussian, zoom_in_full
@@ -67,19 +68,9 @@ def disk(radius: float, alias: float) -> Float64[np.ndarray, "side side"]:
     circle = (line[:, None] ** 2 + line**2 <= radius**2).astype(np.float64)
     offset = np.arange(taps) - taps // 2
     g = np.exp(-(offset**2) / (2 * alias**2))
-    smooth = _mirrored(g / g.sum(), len(line))
+    smooth = correlate1d(np.eye(len(line)), g / g.sum(), axis=0, mode="mirror")
     kernel = smooth @ (circle / circle.sum()) @ smooth.T
     return np.where(kernel > 1e-12, kernel, 0)
-
-
-def _mirrored(g: Float64[np.ndarray, " taps"], size: int) -> Float64[np.ndarray, "size size"]:
-    """The matrix of a correlation whose signal goes on mirrored about its first and last sample."""
-    reach = len(g) // 2
-    source = np.pad(np.arange(size), reach, mode="reflect")
-    matrix = np.zeros((size, size))
-    for tap, weight in enumerate(g):
-        np.add.at(matrix, (np.arange(size), source[tap : tap + size]), weight)
-    return matrix
 
 
 @lru_cache(maxsize=16)

@@ -1,8 +1,7 @@
 """Strength of each corruption at severities 1 to 5: the published tables, for 32x32 and 224x224.
 
-Lengths are in pixels and do not scale with the image; the names of the numbers are those of the
-corruption's function. Sources: the CIFAR-10-C and ImageNet-C generators of Hendrycks and Dietterich
-(2019).
+Lengths are in pixels and do not scale with the image; the names of the numbers are those of the corruption's function.
+Sources: the CIFAR-10-C and ImageNet-C generators of Hendrycks and Dietterich (2019).
 """
 
 from meada.errors import MeadaError, nearest
@@ -10,14 +9,11 @@ from meada.errors import MeadaError, nearest
 Constants = dict[str, tuple[tuple[float, ...], ...]]  # corruption -> severity - 1 -> its numbers
 
 
-Number = float | int
-
-
-def _each(*numbers: Number) -> tuple[tuple[float, ...], ...]:
+def _each(*numbers: float | int) -> tuple[tuple[float, ...], ...]:
     return tuple((float(number),) for number in numbers)
 
 
-def _rows(*rows: tuple[Number, ...], pixels: Number = 1) -> tuple[tuple[float, ...], ...]:
+def _rows(*rows: tuple[float | int, ...], pixels: int = 1) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(float(pixels * number) for number in row) for row in rows)
 
 
@@ -41,12 +37,7 @@ CIFAR: Constants = {
     "brightness": _each(0.05, 0.1, 0.15, 0.2, 0.3),
     "contrast": _each(0.75, 0.5, 0.4, 0.3, 0.15),
     "elastic_transform": _rows(
-        (0, 0, 0.08),
-        (0.05, 0.2, 0.07),
-        (0.08, 0.06, 0.06),
-        (0.1, 0.04, 0.05),
-        (0.1, 0.03, 0.03),
-        pixels=32,
+        (0, 0, 0.08), (0.05, 0.2, 0.07), (0.08, 0.06, 0.06), (0.1, 0.04, 0.05), (0.1, 0.03, 0.03), pixels=32
     ),
     "pixelate": _each(0.95, 0.9, 0.85, 0.75, 0.65),
     "jpeg_compression": _each(80, 65, 58, 50, 40),

@@ -144,10 +144,5 @@ def sample(x: Levels, columns: Layer, rows: Layer, mirror: str) -> Levels:
         grid[..., 0], grid[..., 1] = 2 * columns / (width - 1) - 1, 2 * rows / (height - 1) - 1
     else:
         grid[..., 0], grid[..., 1] = (2 * columns + 1) / width - 1, (2 * rows + 1) / height - 1
-    pixels = grid_sample(
-        torch.from_numpy(np.ascontiguousarray(x)),
-        torch.from_numpy(grid),
-        padding_mode="reflection",
-        align_corners=corners,
-    )
-    return pixels.numpy()
+    image, places = torch.from_numpy(np.ascontiguousarray(x)), torch.from_numpy(grid)
+    return grid_sample(image, places, padding_mode="reflection", align_corners=corners).numpy()

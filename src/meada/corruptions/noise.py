@@ -54,10 +54,9 @@ class Aliases(NamedTuple):
 def poisson_counts(x: Levels, photons: float, rng: Streams) -> Levels:
     """Poisson counts with mean ``x / 255 * photons``, one per pixel, by one table look-up each.
 
-    Walker's alias method: an 8-bit pixel has one of 256 rates. For each of them the distribution is
-    laid out on 256 columns of equal mass, each shared by at most two counts, so that eight bits choose a
-    column and twenty-four decide between its two counts. What a float pixel has beyond its level is a
-    further, independent count.
+    Walker's alias method: an 8-bit pixel has one of 256 rates. For each of them the distribution is laid out on 256
+    columns of equal mass, each shared by at most two counts, so that eight bits choose a column and twenty-four decide
+    between its two counts. What a float pixel has beyond its level is a further, independent count.
     """
     level = np.floor(x + 1e-3)  # 1e-3: a float pixel that is a level up to rounding is that level
     bits = rng.thirty_two(x.shape[1:])

@@ -77,14 +77,10 @@ Loader = Callable[[], Stack]  # of a test set that goes by a name
 
 
 def open_source(
-    text: str,
-    labels: Path | None = None,
-    size: int | None = None,
-    sources: Mapping[str, Loader] | None = None,
+    text: str, labels: Path | None = None, size: int | None = None, sources: Mapping[str, Loader] | None = None
 ) -> Stack | Tree:
     """A ``.npy`` file, a folder or one of the names in ``sources``, whichever ``text`` is."""
-    sources = sources or {}
-    path = Path(text)
+    path, sources = Path(text), sources or {}
     if text in sources:
         return sources[text]()
     if path.is_dir():

@@ -1,8 +1,8 @@
 """Spatter on the lens: shiny drops of water, or opaque mud."""
 
 import numpy as np
-from jaxtyping import Bool, Float, Float64, Int64
-from scipy.ndimage import distance_transform_edt, generate_binary_structure, label
+from jaxtyping import Bool, Float64, Int64
+from scipy.ndimage import correlate, distance_transform_edt, generate_binary_structure, label
 
 from meada.corruptions.operators import Layer, Levels, gaussian, luma
 from meada.streams import Streams
@@ -10,6 +10,8 @@ from meada.streams import Streams
 WATER = np.array([175, 238, 238])  # pale turquoise
 MUD = np.array([63, 42, 20])
 FAR = 20.0  # pixels from a rim beyond which all water looks the same
+SOBEL = np.array([[-1.0, 0, 1], [-2, 0, 2], [-1, 0, 1]])
+EMBOSS = np.array([[-2.0, -1, 0], [-1, 1, 1], [0, 1, 2]])
 SPACING = 1e4  # pixels between two images of a stack, so that none sees another's rims
 
 
@@ -32,18 +34,13 @@ def shine(liquid: Layer) -> Layer:
     """How strongly water of 8-bit depth lights up, at most 1: its distance to rims, embossed."""
     distance = chamfer(edges(liquid, 50.0, 150.0))
     relief = equalise(np.floor(_box(np.minimum(distance, FAR))).astype(np.int64))
-    emboss = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]])
-    lit = np.rint(_box(np.clip(_correlate(relief, emboss), 0, 255))) * liquid
+    lit = np.rint(_box(np.clip(correlate(relief, EMBOSS[None], mode="mirror"), 0, 255))) * liquid
     return lit / np.maximum(lit.max((1, 2), keepdims=True), 1e-12)
 
 
 def edges(levels: Layer, low: float, high: float) -> Layer:
     """Canny's edges, as 0 and 1: ridges of the Sobel gradient, weak ones if strong ones join."""
-    pad = np.pad(levels, ((0, 0), (1, 1), (1, 1)), mode="edge")
-    smooth = pad[:, :-2] + 2 * pad[:, 1:-1] + pad[:, 2:]
-    across = smooth[..., 2:] - smooth[..., :-2]
-    smooth = pad[..., :-2] + 2 * pad[..., 1:-1] + pad[..., 2:]
-    down = smooth[:, 2:] - smooth[:, :-2]
+    across, down = (correlate(levels, kernel[None], mode="nearest") for kernel in (SOBEL, SOBEL.T))
     slope = np.abs(across) + np.abs(down)
     ridge = _is_ridge(slope, across, down) & (slope > low)
     in_plane = np.zeros((3, 3, 3), bool)
@@ -86,22 +83,12 @@ def equalise(levels: Int64[np.ndarray, "N H W"]) -> Float64[np.ndarray, "N H W"]
     n, pixels = len(levels), levels[0].size
     offset = 256 * np.arange(n)[:, None, None]
     counts = np.bincount((levels + offset).ravel(), minlength=256 * n).reshape(n, 256)
-    below = counts.cumsum(1) - np.take_along_axis(counts, levels.min((1, 2))[:, None], 1)
-    rest = pixels - np.take_along_axis(counts, levels.min((1, 2))[:, None], 1)
-    table = np.rint(np.maximum(below, 0) * (255 / np.maximum(rest, 1)))
+    lowest = np.take_along_axis(counts, levels.min((1, 2))[:, None], 1)
+    rest = pixels - lowest
+    table = np.rint(np.maximum(counts.cumsum(1) - lowest, 0) * (255 / np.maximum(rest, 1)))
     spread = table.ravel()[levels + offset]
     return np.where(rest[..., None] == 0, levels, spread)  # one level only: it stays
 
 
 def _box(x: Layer) -> Layer:
-    return _correlate(x, np.full((3, 3), 1 / 9)) + 1e-9
-
-
-def _correlate(x: Layer, kernel: Float[np.ndarray, "3 3"] | Int64[np.ndarray, "3 3"]) -> Layer:
-    """Three by three, mirrored about the outermost pixels."""
-    pad = np.pad(x, ((0, 0), (1, 1), (1, 1)), mode="reflect")
-    height, width = x.shape[1:]
-    return sum(
-        (kernel[i, j] * pad[:, i : i + height, j : j + width] for i in range(3) for j in range(3)),
-        start=np.zeros(x.shape),
-    )
+    return correlate(x, np.full((1, 3, 3), 1 / 9), mode="mirror") + 1e-9

@@ -75,11 +75,6 @@ def _found(root: Path) -> bool:
     return all((root / "frost" / name).is_file() for name in PHOTOGRAPHS)
 
 
-def textures(scale: float, height: int, width: int) -> tuple[Picture, ...]:
-    """Five pictures larger than ``height x width``, at ``scale`` of their published size."""
-    return _textures(data_root(), _found(data_root()), scale, height, width)
-
-
 def crop(
     pictures: tuple[Picture, ...], rng: Streams, height: int, width: int
 ) -> UInt8[np.ndarray, "N 3 {height} {width}"]:
@@ -93,6 +88,11 @@ def crop(
         places = sliding_window_view(picture, (height, width), axis=(1, 2))
         out[mine] = places[:, top[mine], left[mine]].swapaxes(0, 1)
     return out
+
+
+def textures(scale: float, height: int, width: int) -> tuple[Picture, ...]:
+    """Five pictures larger than ``height x width``, at ``scale`` of their published size."""
+    return _textures(data_root(), _found(data_root()), scale, height, width)
 
 
 @lru_cache(maxsize=4)
@@ -143,16 +143,9 @@ def _ferns(rng: Streams) -> Float[np.ndarray, "segments 5"]:
     shade = 70 + 185 * shade
     stems = _segments(x, y, turn, size, shade)
     along = np.linspace(0.05, 0.95, TWIGS)[:, None]
-    twigs = [
-        _segments(
-            x + along * size * np.cos(turn),
-            y + along * size * np.sin(turn),
-            turn + side * np.pi / 3,
-            0.45 * size * (1 - along),
-            0.8 * shade,
-        )
-        for side in (-1, 1)
-    ]
+    start = x + along * size * np.cos(turn), y + along * size * np.sin(turn)
+    length = 0.45 * size * (1 - along)
+    twigs = [_segments(*start, turn + side * np.pi / 3, length, 0.8 * shade) for side in (-1, 1)]
     return np.concatenate([stems, *twigs])
 
 

@@ -10,33 +10,39 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from io import BytesIO
 from itertools import accumulate
 from multiprocessing import get_context
+from operator import call
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from PIL import Image
+from jaxtyping import UInt8
+from PIL import Image, ImageDraw, ImageFont
 
 from meada import __version__
 from meada.corruptions.batch import CORRUPTIONS, FUNCTIONS, SEVERITIES, corrupt
 from meada.corruptions.constants import constants_of, table_for
-from meada.corruptions.picture import as_pillow, picture
 from meada.corruptions.sources import Stack, Tree
 from meada.corruptions.weather import frost_source
 from meada.errors import MeadaError, nearest
-from meada.files import write_bytes, write_json
+from meada.files import write_bytes, write_json, write_npy
 from meada.machine.limits import map_npy
 
 Tell = Callable[[str, int, int], None]
+Run = Callable[[Sequence[Callable[[], int]]], Iterator[int]]  # tasks to how many images each has made
 CHUNK = 500  # images of a stack, per task
 PICTURES = 8  # of a tree, per task
+NAMES = 150  # pixels to the left of the picture of all corruptions
+GAP = 4
+SIDE = 96  # small images are enlarged by a whole factor to at least this
 DRAFT = re.compile(r"\..+\.(npy|png|json)\.[a-z0-9_]{8}")  # what meada.files leaves when it is killed
 
 
@@ -63,13 +69,9 @@ class Settings:
 
 
 def write(
-    source: Stack | Tree,
-    out: Path,
-    settings: Settings | None = None,
-    *,
-    workers: int = 1,
-    tell: Tell = lambda phase, done, total: None,
-) -> dict[str, Any]:
+    source: Stack | Tree, out: Path, settings: Settings | None = None, *,
+    workers: int = 1, tell: Tell = lambda phase, done, total: None,
+) -> dict[str, Any]:  # fmt: skip
     """Write every corruption of ``source`` below ``out``; what is there already is kept."""
     settings = settings or Settings()
     if workers < 1:
@@ -100,14 +102,13 @@ def _alone(out: Path) -> Iterator[None]:
 def _write_all(source: Stack | Tree, out: Path, settings: Settings, workers: int, tell: Tell) -> dict[str, Any]:
     sidecar = _merged(out / "corruptions.json", _sidecar(source, settings))
     write_json(out / "corruptions.json", sidecar)
-    with _pool(workers) as pool:
+    with _running(workers) as run:
         if isinstance(source, Tree):
-            _write_tree(source, out, settings, pool, tell)
+            _write_tree(source, out, settings, run, tell)
         else:
-            _write_stack(source, out, settings, pool, tell)
+            _write_stack(source, out, settings, run, tell)
     first = source.read(0) if isinstance(source, Tree) else source.images[0].transpose(2, 0, 1)
-    overview = picture(first, sidecar["corruptions"], seed=settings.seed, constants=settings.constants)
-    _save_png(out / "corruptions.png", overview)
+    _save_png(out / "corruptions.png", picture(first, sidecar["corruptions"], settings))
     done = sidecar | {"complete": True}
     write_json(out / "corruptions.json", done)
     return done
@@ -136,8 +137,7 @@ def _sidecar(source: Stack | Tree, settings: Settings) -> dict[str, Any]:
 def _merged(path: Path, sidecar: dict[str, Any]) -> dict[str, Any]:
     """Refuse to add to files made otherwise; the list of corruptions may grow."""
     if not path.exists():
-        published = sorted(file.name for file in path.parent.glob("*.npy"))
-        if published:
+        if published := sorted(file.name for file in path.parent.glob("*.npy")):
             raise MeadaError(
                 f"{path.parent} holds {published[0]} and no corruptions.json: published files, it "
                 "seems, and generated ones are not mixed with them; choose another --out"
@@ -166,42 +166,40 @@ def _save_png(path: Path, image: Image.Image) -> None:
 # --- the published layout: NAME.npy with the images of each severity in turn, and labels.npy
 
 
-def _write_stack(source: Stack, out: Path, settings: Settings, pool: Executor | None, tell: Tell) -> None:
+def _write_stack(source: Stack, out: Path, settings: Settings, run: Run, tell: Tell) -> None:
     labels = np.tile(np.asarray(source.labels), len(settings.severities))
     small = labels.min() >= 0 and labels.max() < 256
-    _save(out / "labels.npy", labels.astype(np.uint8 if small else np.int64))
+    write_npy(out / "labels.npy", labels.astype(np.uint8 if small else np.int64))
     with TemporaryDirectory(dir=out, prefix=".source.") as folder:
         shared = Path(folder) / "images.npy"  # the workers read it from disk, once
         np.save(shared, source.images)
         for name in settings.corruptions:
             if not (out / f"{name}.npy").exists():
-                _write_corruption(shared, out / f"{name}.npy", name, settings, pool, tell)
+                _write_corruption(shared, out / f"{name}.npy", name, settings, run, tell)
 
 
-def _write_corruption(
-    shared: Path, path: Path, name: str, settings: Settings, pool: Executor | None, tell: Tell
-) -> None:
+def _write_corruption(shared: Path, path: Path, name: str, settings: Settings, run: Run, tell: Tell) -> None:
     shape = map_npy(shared).shape
     total = len(settings.severities) * shape[0]
-    partial = path.with_name(f".{path.name}.partial")
+    draft = path.with_name(f".{path.name}.partial")
     try:
-        np.lib.format.open_memmap(partial, "w+", np.uint8, (total, *shape[1:]))
+        np.lib.format.open_memmap(draft, "w+", np.uint8, (total, *shape[1:]))
         tasks = [
-            (shared, partial, name, place, severity, first, settings)
+            partial(_corrupt_chunk, shared, draft, name, place, severity, first, settings)
             for place, severity in enumerate(settings.severities)
             for first in range(0, shape[0], CHUNK)
         ]
-        for done in accumulate(_each(_corrupt_chunk, tasks, pool)):
+        for done in accumulate(run(tasks)):
             tell(name, done, total)
-        os.replace(partial, path)
+        os.replace(draft, path)
     finally:
-        partial.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
 
 
 def _corrupt_chunk(
-    shared: Path, partial: Path, name: str, place: int, severity: int, first: int, settings: Settings
+    shared: Path, draft: Path, name: str, place: int, severity: int, first: int, settings: Settings
 ) -> int:
-    source, target = map_npy(shared), map_npy(partial, "r+")
+    source, target = map_npy(shared), map_npy(draft, "r+")
     images = np.ascontiguousarray(source[first : first + CHUNK].transpose(0, 3, 1, 2))
     index = np.arange(first, first + len(images))
     corrupted = settings.corrupt(images, name, severity, index)
@@ -211,19 +209,13 @@ def _corrupt_chunk(
     return len(images)
 
 
-def _save(path: Path, array: np.ndarray) -> None:
-    file = BytesIO()
-    np.save(file, array)
-    write_bytes(path, file.getvalue())
-
-
 # --- a folder tree: NAME/SEVERITY/ and then the path that the picture had, as PNG
 
 
-def _write_tree(source: Tree, out: Path, settings: Settings, pool: Executor | None, tell: Tell) -> None:
+def _write_tree(source: Tree, out: Path, settings: Settings, run: Run, tell: Tell) -> None:
     numbers = range(len(source.paths))
-    tasks = [(source, out, numbers[i : i + PICTURES], settings) for i in numbers[::PICTURES]]
-    for done in accumulate(_each(_corrupt_pictures, tasks, pool)):
+    tasks = [partial(_corrupt_pictures, source, out, numbers[i : i + PICTURES], settings) for i in numbers[::PICTURES]]
+    for done in accumulate(run(tasks)):
         tell("pictures", done, len(numbers))
 
 
@@ -242,18 +234,44 @@ def _corrupt_pictures(source: Tree, out: Path, numbers: Sequence[int], settings:
     return len(numbers)
 
 
+# --- a picture of all corruptions: a row for each, severity growing to the right
+
+
+def picture(image: UInt8[np.ndarray, "C H W"], names: Sequence[str], settings: Settings) -> Image.Image:
+    """The clean image and its five severities for each of ``names``."""
+    factor = -(-SIDE // min(image.shape[1:]))
+    height, width = (side * factor + GAP for side in image.shape[1:])
+    columns = 1 + len(SEVERITIES)
+    size = (NAMES + columns * width, 20 + len(names) * height)
+    sheet = Image.new("RGB", size, "white")
+    draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(size=13)
+    for column, title in enumerate(("clean", *(f"severity {s}" for s in SEVERITIES))):
+        draw.text((NAMES + column * width, 2), title, fill="black", font=font)
+    for row, name in enumerate(names):
+        top = 20 + row * height
+        draw.text((4, top + height // 2 - 8), name, fill="black", font=font)
+        shown = [settings.corrupt(image[None], name, s, [0])[0] for s in SEVERITIES]
+        for column, cell in enumerate((image, *shown)):
+            sheet.paste(as_pillow(cell.repeat(factor, 1).repeat(factor, 2)), (NAMES + column * width, top))
+    return sheet
+
+
+def as_pillow(image: UInt8[np.ndarray, "C H W"]) -> Image.Image:
+    return Image.fromarray(image[0] if len(image) == 1 else np.ascontiguousarray(image.transpose(1, 2, 0)))
+
+
 # --- processes
 
 
 @contextmanager
-def _pool(workers: int) -> Iterator[Executor | None]:
-    """Fresh processes, since torch's threads do not survive a fork; none for a single worker."""
-    if workers <= 1:
-        yield None
+def _running(workers: int) -> Iterator[Run]:
+    """Runs tasks in fresh processes, since torch's threads do not survive a fork; here for a single worker."""
+    if workers == 1:
+        yield partial(map, call)
         return
     pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_one_thread)
     try:
-        yield pool
+        yield partial(pool.map, call)
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -263,13 +281,3 @@ def _one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
-
-
-def _each(work: Callable[..., int], tasks: Sequence[tuple[Any, ...]], pool: Executor | None) -> Iterator[int]:
-    if pool is None:
-        for task in tasks:
-            yield work(*task)
-        return
-    futures: list[Future[int]] = [pool.submit(work, *task) for task in tasks]
-    for future in as_completed(futures):
-        yield future.result()

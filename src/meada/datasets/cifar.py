@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from meada.corruptions import CORRUPTIONS
+from meada.corruptions import CORRUPTIONS, SEVERITIES
 from meada.corruptions.sources import Stack
 from meada.datasets import cifar_c
 from meada.datasets.published.catalogue import md5
@@ -20,9 +20,7 @@ from meada.machine.limits import read_text, regular
 from meada.streams import stream
 
 SIDE, PIXELS = 32, 3 * 32 * 32
-TEN = (
-    "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
-)  # fmt: skip
+TEN = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 
 @dataclass(frozen=True)
@@ -61,22 +59,15 @@ PUBLISHED = {one.name: one for one in (CIFAR10, CIFAR100)}
 
 
 def cifar(
-    published: Published,
-    *,
-    root: str | Path | None = None,
-    train: int = 48_000,
-    validation: int = 2_000,
-    test: int = 10_000,
-    split_seed: int = 0,
-    corrupted: str = "auto",
-) -> Task:
+    published: Published, *, root: str | Path | None = None, train: int = 48_000, validation: int = 2_000,
+    test: int = 10_000, split_seed: int = 0, corrupted: str = "auto",
+) -> Task:  # fmt: skip
     """The training split to train on, less a held-out part; the corrupted test split to test on.
 
     Args:
         train: images to train on. The paper trains on all 50,000 and chooses on the test set.
         validation: images of the training split held out, to choose checkpoints by.
-        test: images of the test split, the first ones: clean, and under each corruption and
-            severity.
+        test: images of the test split, the first ones: clean, and under each corruption and severity.
         split_seed: which images are held out; the same for every run unless it is changed.
         corrupted: ``official`` (published files), ``generated`` (made from the test split, once),
             ``auto`` (the published ones where they are there), or a folder of either.
@@ -100,11 +91,12 @@ def cifar(
         targets=held.targets,
         sources=(published.name,),
         provenance={
-            published.name: _origin(home, train, validation, split_seed),
+            published.name: f"{train:,} images to train on and {validation:,} held out, drawn by seed {split_seed} of "
+            f"the training split; {home.name} md5 {md5(home)}",
             **held.provenance,
         },
         clean=clean.first(test),
-        severities=len(cifar_c.SEVERITIES),
+        severities=len(SEVERITIES),
         crafted="corruptions",
     )
 
@@ -115,7 +107,7 @@ cifar100: Callable[..., Task] = partial(cifar, CIFAR100)
 
 def cifar_sizes(published: Published, *, train: int = 48_000, test: int = 10_000, **_: object) -> Sizes:
     """Every target holds all severities."""
-    targets = dict.fromkeys(CORRUPTIONS, len(cifar_c.SEVERITIES) * test)
+    targets = dict.fromkeys(CORRUPTIONS, len(SEVERITIES) * test)
     return Sizes(len(published.classes), train, targets, side=SIDE)
 
 
@@ -166,10 +158,3 @@ def _classes(published: Published, home: Path) -> tuple[str, ...]:
     listing = home / "fine_label_names.txt"
     names = read_text(listing).split() if listing.is_file() else []
     return tuple(names) if len(names) == len(published.classes) else published.classes
-
-
-def _origin(home: Path, train: int, validation: int, seed: int) -> str:
-    return (
-        f"{train:,} images to train on and {validation:,} held out, drawn by seed {seed} of the "
-        f"training split; {home.name} md5 {md5(home)}"
-    )

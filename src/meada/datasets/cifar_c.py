@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from meada.corruptions import CORRUPTIONS, VALIDATION
+from meada.corruptions import CORRUPTIONS, SEVERITIES, VALIDATION
 from meada.corruptions.sources import Stack
 from meada.corruptions.write import write
 from meada.datasets.task import Samples
@@ -22,7 +22,6 @@ from meada.errors import MeadaError
 from meada.machine.limits import map_npy
 from meada.types import Labels
 
-SEVERITIES = (1, 2, 3, 4, 5)
 SIDECAR = "corruptions.json"  # written by meada corrupt, and by nobody else
 
 
@@ -61,19 +60,17 @@ class Held:
 
 def open_set(name: str, root: Path, clean: Samples, test: int, which: str) -> Held:
     """The corrupted copies of the first ``test`` of ``clean``: see :func:`meada.datasets.cifar`."""
-    official = root / name
-    if which == "official":
-        if (official / SIDECAR).exists():
-            raise MeadaError(
-                f"{official} holds generated corruptions ({SIDECAR} says so), and the official "
-                "ones are asked for: move it away and unpack the published archive there"
-            )
-        return _open(official, clean, test)
-    if which == "auto" and official.is_dir():
-        return _open(official, clean, test)
-    if which in ("auto", "generated"):
-        return _open(_generated(name, root, clean, test), clean, test)
-    return _open(Path(which), clean, test)
+    folder = root / name
+    if which == "official" and (folder / SIDECAR).exists():
+        raise MeadaError(
+            f"{folder} holds generated corruptions ({SIDECAR} says so), and the official "
+            "ones are asked for: move it away and unpack the published archive there"
+        )
+    if which == "generated" or (which == "auto" and not folder.is_dir()):
+        folder = _generated(name, root, clean, test)
+    elif which not in ("official", "auto"):
+        folder = Path(which)
+    return _open(folder, clean, test)
 
 
 def _open(folder: Path, clean: Samples, test: int) -> Held:
@@ -82,20 +79,19 @@ def _open(folder: Path, clean: Samples, test: int) -> Held:
         raise MeadaError(
             f"{folder} is missing: unpack the published archive there, or set data.corrupted to 'generated'"
         )
-    sidecar = _sidecar(folder, CORRUPTIONS)
+    sidecar = _sidecar(folder)
     total = int(sidecar["images"]) if sidecar else len(clean)
     if total < test or total > len(clean):
         raise MeadaError(f"{folder} must have {test:,} to {len(clean):,} images per severity, got {total:,}")
-    missing = [name for name in CORRUPTIONS if not (folder / f"{name}.npy").is_file()]
-    if missing:
+    files = {name: folder / f"{name}.npy" for name in CORRUPTIONS}
+    if missing := [name for name, path in files.items() if not path.is_file()]:
         raise MeadaError(
             f"{folder} must hold all fifteen corruptions, got none of {', '.join(missing)}: the "
             "score is the mean over them"
         )
     _check_labels(folder / "labels.npy", clean.labels[:total])
-    if sidecar:
-        _check_source(folder, sidecar, clean.first(total))
-    files = {name: folder / f"{name}.npy" for name in CORRUPTIONS}
+    if sidecar and stack(str(folder), clean.first(total)).digest() != sidecar["sha256"]:
+        raise MeadaError(f"{folder} was made from other images than this test split: choose another folder")
     for path in files.values():
         _check_images(path, total, clean)
     extra = [name for name in VALIDATION if (folder / f"{name}.npy").exists()]
@@ -104,7 +100,7 @@ def _open(folder: Path, clean: Samples, test: int) -> Held:
     return Held(Corrupted(files, clean.labels[:test], total), {"corruptions": about, **left})
 
 
-def _sidecar(folder: Path, names: tuple[str, ...]) -> dict[str, Any]:
+def _sidecar(folder: Path) -> dict[str, Any]:
     """What was written next to generated files; empty for published ones."""
     path = folder / SIDECAR
     if not path.exists():
@@ -123,8 +119,7 @@ def _sidecar(folder: Path, names: tuple[str, ...]) -> dict[str, Any]:
         raise MeadaError(
             f"{path} must have severities 1 to 5 with the constants 'cifar', got {list(severities)} with '{constants}'"
         )
-    foreign = [n for n in names if n not in listed and (folder / f"{n}.npy").exists()]
-    if foreign:
+    if foreign := [n for n in CORRUPTIONS if n not in listed and (folder / f"{n}.npy").exists()]:
         raise MeadaError(
             f"{folder} holds {', '.join(foreign)}, which {SIDECAR} does not list: generated and "
             "other files are mixed there; keep them in folders of their own"
@@ -141,17 +136,11 @@ def _check_labels(path: Path, clean: Labels) -> None:
         raise MeadaError(
             f"{path} must hold {len(wanted):,} labels, the test split's five times over, got {len(labels):,}"
         )
-    different = int((labels != wanted).sum())
-    if different:
+    if different := int((labels != wanted).sum()):
         raise MeadaError(
             f"{path}: {different:,} of {len(wanted):,} labels are not the test split's, five times "
             "over: the files belong to another data set"
         )
-
-
-def _check_source(folder: Path, sidecar: dict[str, Any], clean: Samples) -> None:
-    if stack(str(folder), clean).digest() != sidecar["sha256"]:
-        raise MeadaError(f"{folder} was made from other images than this test split: choose another folder")
 
 
 def _check_images(path: Path, total: int, clean: Samples) -> None:

@@ -8,19 +8,11 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from meada.datasets.published import catalogue
+from meada.datasets.published import catalogue, formats
 from meada.datasets.published.catalogue import CATALOGUE, domain
-from meada.datasets.published.formats import (
-    Raw,
-    read_idx_images,
-    read_libsvm,
-    read_png_list,
-    read_pngs,
-    read_svhn,
-    with_idx_labels,
-)
+from meada.datasets.published.formats import Raw
 from meada.datasets.task import Samples, Sizes, Task, check
-from meada.errors import MeadaError, nearest
+from meada.errors import MeadaError, check_range, nearest
 from meada.files import data_root
 
 CLASSES = tuple("0123456789")
@@ -29,12 +21,9 @@ TARGETS = ("svhn", "mnist_m", "syn", "usps")  # in the order of Table 1
 
 
 def digits(
-    *,
-    root: str | Path | None = None,
-    train: int = 10_000,
-    validation: int = 5_000,
+    *, root: str | Path | None = None, train: int = 10_000, validation: int = 5_000,
     targets: Sequence[str] = "available",
-) -> Task:
+) -> Task:  # fmt: skip
     """The first ``train`` MNIST images to train on, the next ``validation`` held out.
 
     ``targets`` are names of domains, whole test splits each (``mnist`` is its own test split); a
@@ -78,9 +67,9 @@ def read_mnist(root: Path, split: str = "t10k") -> Raw:
     entry = CATALOGUE["mnist"]
     images, labels = (file for file in entry.files if file.name.startswith(split))
     with catalogue.advised(entry, images):
-        pixels = read_idx_images(catalogue.locate(images, root))
+        pixels = formats.read_idx_images(catalogue.locate(images, root))
     with catalogue.advised(entry, labels):
-        return with_idx_labels(pixels, catalogue.locate(labels, root))
+        return formats.with_idx_labels(pixels, catalogue.locate(labels, root))
 
 
 def read_mnist_m(root: Path) -> Raw:
@@ -88,9 +77,9 @@ def read_mnist_m(root: Path) -> Raw:
     entry = CATALOGUE["mnist_m"]
     listing, folder = entry.files
     with catalogue.advised(entry, listing):
-        entries = read_png_list(catalogue.locate(listing, root))
+        entries = formats.read_png_list(catalogue.locate(listing, root))
     with catalogue.advised(entry, folder):
-        return read_pngs(entries, catalogue.locate(folder, root))
+        return formats.read_pngs(entries, catalogue.locate(folder, root))
 
 
 def _read_single(name: str, read: Callable[[Path], Raw]) -> Callable[[Path], Raw]:
@@ -106,10 +95,10 @@ def _read_single(name: str, read: Callable[[Path], Raw]) -> Callable[[Path], Raw
 # a domain's name -> its test split as published
 READERS: dict[str, Callable[[Path], Raw]] = {
     "mnist": read_mnist,
-    "svhn": _read_single("svhn", read_svhn),
+    "svhn": _read_single("svhn", formats.read_svhn),
     "mnist_m": read_mnist_m,
-    "syn": _read_single("syn", read_svhn),
-    "usps": _read_single("usps", read_libsvm),
+    "syn": _read_single("syn", formats.read_svhn),
+    "usps": _read_single("usps", formats.read_libsvm),
 }
 
 
@@ -136,9 +125,7 @@ def resized(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def _first(raw: Raw, train: int, validation: int) -> Samples:
-    for key, n in (("train", train), ("validation", validation)):
-        if n < 1:
-            raise MeadaError(f"{key} must be 1 or more, got {n:,}")
+    check_range("digits", "[1, inf)", train=train, validation=validation)
     if train + validation > len(raw.labels):
         raise MeadaError(
             f"train = {train:,} and validation = {validation:,} images do not fit in "

@@ -15,7 +15,7 @@ from meada.datasets.pictures.image_cache import Listing, Tell, load_images
 from meada.datasets.pictures.tree import Entry, Tree, part, read_tree
 from meada.datasets.published.catalogue import PACS, advice
 from meada.datasets.task import Samples, Sizes, Task
-from meada.errors import MeadaError, nearest
+from meada.errors import MeadaError, check_range, nearest
 from meada.files import data_root
 
 T = TypeVar("T")
@@ -45,11 +45,12 @@ def domains(
         held_out: share of each class that chooses checkpoints, where the tree has no lists.
         seed: of that draw.
         root: the data folder; by default ``$MEADA_DATA``.
-        cache: where decoded pictures are kept; by default ``$MEADA_CACHE``, else
-            ``~/.cache/meada/images``.
+        cache: where decoded pictures are kept; by default ``$MEADA_CACHE``, else ``~/.cache/meada/images``.
         tell: called with the number of pictures decoded so far and in all.
     """
-    _check(side, per_domain, held_out, seed)
+    check_range("domains", "[1, inf)", side=side, per_domain=1 if per_domain is None else per_domain)
+    check_range("domains", "(0, 1)", held_out=held_out)
+    check_range("domains", "[0, inf)", seed=seed)
     parts = _parts(folder, root, sources, targets, per_domain, held_out, seed)
     held = {file for of_one in parts.held_out for file, _ in of_one}
     both = (file for of_one in parts.train for file, _ in of_one if file in held)
@@ -87,14 +88,9 @@ class Parts(NamedTuple):
 
 
 def _parts(
-    folder: str,
-    root: str | Path | None = None,
-    sources: Sequence[str] = (),
-    targets: Sequence[str] = (),
-    per_domain: int | None = None,
-    held_out: float = 0.1,
-    seed: int = 0,
-) -> Parts:
+    folder: str, root: str | Path | None = None, sources: Sequence[str] = (), targets: Sequence[str] = (),
+    per_domain: int | None = None, held_out: float = 0.1, seed: int = 0,
+) -> Parts:  # fmt: skip
     tree = read_tree(Path(folder) if Path(folder).is_dir() else data_root(root) / folder)
     trained, tested = protocol(tree.domains, sources, targets)
     entries = lambda names, split: [part(tree, name, split, held_out=held_out, seed=seed) for name in names]
@@ -114,8 +110,7 @@ def protocol(
     for name in (*sources, *targets):
         if name not in known:
             raise MeadaError(f"unknown domain '{name}': {nearest(name, known)}")
-    both = [name for name in sources if name in targets]
-    if both:
+    if both := [name for name in sources if name in targets]:
         raise MeadaError(f"domain '{both[0]}' is among sources and targets: it is one of the two")
     if not sources and not targets:
         raise MeadaError(f"name targets or sources among {', '.join(known)}")
@@ -166,16 +161,6 @@ def _provenance(parts: Parts, side: int) -> dict[str, str]:
     return {**trained, **tested}
 
 
-def _check(side: int, per_domain: int | None, held_out: float, seed: int) -> None:
-    if side < 1 or (per_domain is not None and per_domain < 1) or seed < 0:
-        raise MeadaError(
-            "side and per_domain must be 1 or more and seed 0 or more, "
-            f"got side={side}, per_domain={per_domain}, seed={seed}"
-        )
-    if not 0 < held_out < 1:
-        raise MeadaError(f"held_out must be between 0 and 1, got {held_out}")
-
-
 def say(done: int, total: int) -> None:
     """On a terminal, one line that counts."""
     if sys.stderr.isatty() and (done % 50 == 0 or done == total):
@@ -188,20 +173,13 @@ PICTURES = {"art_painting": 2_048, "cartoon": 2_344, "photo": 1_670, "sketch": 3
 
 
 def pacs(
-    *,
-    targets: Sequence[str] = (),
-    sources: Sequence[str] = (),
-    side: int = 224,
-    per_domain: int | None = None,
-    root: str | Path | None = None,
-    cache: str | Path | None = None,
-    tell: Tell | None = None,
-) -> Task:
+    *, targets: Sequence[str] = (), sources: Sequence[str] = (), side: int = 224, per_domain: int | None = None,
+    root: str | Path | None = None, cache: str | Path | None = None, tell: Tell | None = None,
+) -> Task:  # fmt: skip
     """Leave-one-domain-out with ``targets=["sketch"]``, single-source with ``sources=["photo"]``.
 
-    By the published lists: ``train`` to train on and ``crossval`` to validate on, both of the
-    sources; ``test``, which is the union of the two, of the targets alone. The arguments are those
-    of :func:`meada.datasets.domains.domains`.
+    By the published lists: ``train`` to train on and ``crossval`` to validate on, both of the sources; ``test``, which
+    is the union of the two, of the targets alone. The arguments are those of :func:`meada.datasets.domains.domains`.
     """
     folder = data_root(root) / "pacs"
     for file in PACS.files:
@@ -218,13 +196,9 @@ def pacs(
 
 
 def pacs_sizes(
-    *,
-    targets: Sequence[str] = (),
-    sources: Sequence[str] = (),
-    side: int = 224,
-    per_domain: int | None = None,
+    *, targets: Sequence[str] = (), sources: Sequence[str] = (), side: int = 224, per_domain: int | None = None,
     **_: object,
-) -> Sizes:
+) -> Sizes:  # fmt: skip
     """As published, a tenth of the sources held out."""
     trained, tested = protocol([*PICTURES], sources, targets)
     train = sum(min(per_domain or PICTURES[name], round(0.9 * PICTURES[name])) for name in trained)

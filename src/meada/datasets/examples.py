@@ -8,14 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import (
-    DataLoader,
-    DistributedSampler,
-    IterableDataset,
-    RandomSampler,
-    SequentialSampler,
-    default_collate,
-)
+from torch.utils.data import DataLoader, DistributedSampler, IterableDataset, default_collate
+from torch.utils.data.sampler import RandomSampler, SequentialSampler
 
 from meada.errors import MeadaError
 from meada.images.inputs import as_images, as_labels
@@ -62,30 +56,25 @@ def pool_of(data: Any, folder: Path, *, side: int = 224) -> Pool:
     collate: Callable[[Any], Any] = collated
     if isinstance(data, DataLoader):
         _say_what_is_not_used(data)
-        workers, collate = data.num_workers, _collate_of(data)
+        workers, collate = data.num_workers, collated if data.collate_fn is default_collate else data.collate_fn
         data = data.dataset
     return Pool(*on_disk(reader(readable(data, streams=False), READ, workers, collate), len(data), folder))
 
 
 def arrays(data: Any, side: int) -> tuple[Tensor, Labels] | None:
     """Images and labels that are there as a whole: two arrays, or a folder (memory-mapped)."""
-    if isinstance(data, str | Path):
-        return folder_of_pictures(Path(data), side)
+    if isinstance(data, str | Path):  # CLASS/*.jpg; classes are numbered in the order of their names
+        from meada.datasets.folder import read_pictures
+        from meada.datasets.pictures.survey import survey
+
+        samples = read_pictures(Path(data), survey(Path(data)).classes, side)
+        return samples.images, samples.labels
     if not isinstance(data, tuple | list):
         return None
     if len(data) != 2:
         raise MeadaError(f"data must be {KINDS}, got a {type(data).__name__} of {len(data)}")
     images = as_images(data[0])
     return images, as_labels(data[1], len(images))
-
-
-def folder_of_pictures(path: Path, side: int) -> tuple[Tensor, Labels]:
-    """All pictures of ``CLASS/*.jpg``; classes are numbered in the order of their names."""
-    from meada.datasets.folder import read_pictures
-    from meada.datasets.pictures.survey import survey
-
-    samples = read_pictures(path, survey(path).classes, side)
-    return samples.images, samples.labels
 
 
 def reader(data: Any, size: int, workers: int = 0, collate: Callable[[Any], Any] | None = None) -> Examples:
@@ -113,7 +102,7 @@ def on_disk(examples: Examples, n: int, folder: Path) -> tuple[DiskImages, Label
         labels.append(y)
     if file is None:
         raise MeadaError("data must hold at least one labelled image, got none")
-    return DiskImages.open(file.path), torch.cat(labels)
+    return DiskImages(file.path), torch.cat(labels)
 
 
 def checked(batch: Any) -> tuple[Tensor, Labels]:
@@ -137,14 +126,10 @@ def collated(items: Sequence[Any]) -> tuple[Tensor, Tensor]:
 
 def _pair(item: Any, what: str) -> tuple[Any, Any]:
     if isinstance(item, Mapping):
-        return _entry(item, IMAGE_KEYS), _entry(item, LABEL_KEYS)
+        return item[first_key(item, IMAGE_KEYS)], item[first_key(item, LABEL_KEYS)]
     if isinstance(item, tuple | list) and len(item) >= 2:
         return item[0], item[1]
     raise MeadaError(f"{what}, got {type(item).__name__}")
-
-
-def _entry(item: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    return item[first_key(item, keys)]
 
 
 def first_key(item: Mapping[str, Any], keys: Sequence[str]) -> str:
@@ -199,10 +184,6 @@ def check_map_style(data: Any, kinds: str, hint: str) -> None:
 
 def _is_stream(data: Any) -> bool:
     return isinstance(data, IterableDataset) or type(data).__name__.startswith("Iterable")
-
-
-def _collate_of(loader: DataLoader[Any]) -> Callable[[Any], Any]:
-    return collated if loader.collate_fn is default_collate else loader.collate_fn
 
 
 def _say_what_is_not_used(loader: DataLoader[Any]) -> None:

@@ -13,7 +13,7 @@ from meada.datasets.pictures.listing import Picture, list_pictures
 from meada.datasets.pictures.split import alike, split, warnings
 from meada.datasets.pictures.survey import FEWEST, Survey, summary, survey
 from meada.datasets.task import Samples, Task
-from meada.errors import MeadaError
+from meada.errors import MeadaError, check_range
 
 
 def folder(
@@ -50,7 +50,10 @@ def folder(
         cache: where decoded pictures are kept, as for ``domains``.
         tell: called with the number of pictures decoded so far and in all.
     """
-    _check(side, train, test, held_out, seed)
+    at_most = {name: 1 if n is None else n for name, n in (("train", train), ("test", test))}
+    check_range("folder", "[1, inf)", side=side, **at_most)
+    check_range("folder", "(0, 1)", held_out=held_out)
+    check_range("folder", "[0, inf)", seed=seed)
     own = survey(Path(path), group=group, cache=cache, tell=tell)
     if own.multilabel and not multilabel:
         raise MeadaError(
@@ -78,12 +81,7 @@ def folder(
 
 
 def targets(
-    tests: Sequence[str],
-    own: Survey,
-    *,
-    group: str = "",
-    cache: str | Path | None = None,
-    tell: Tell | None = None,
+    tests: Sequence[str], own: Survey, *, group: str = "", cache: str | Path | None = None, tell: Tell | None = None
 ) -> dict[str, tuple[Survey, list[Picture]]]:
     """Each test folder by its name; one that holds domains is as many tests."""
     found: dict[str, tuple[Survey, list[Picture]]] = {}
@@ -93,8 +91,7 @@ def targets(
         if own.multilabel and one.classes != classes:
             theirs, ours = (", ".join(names[:4]) for names in (one.classes, classes))
             raise MeadaError(f"test '{test}' must have the label columns {ours}, got {theirs}")
-        both = [file for file, look in one.looks.items() if look.content in learnt]
-        if both:
+        if both := [file for file, look in one.looks.items() if look.content in learnt]:
             raise MeadaError(
                 f"test '{test}' must hold none of the pictures to train on, got {len(both):,} of the same pixels, "
                 f"such as {both[0]}, a copy of {own.root / learnt[one.looks[both[0]].content]}"
@@ -137,12 +134,9 @@ def _free(name: str, path: Path, taken: Collection[str]) -> str:
 
 
 def _load(
-    parts: Mapping[str, tuple[Survey, list[Picture]]],
-    own: Survey,
-    side: int,
-    cache: str | Path | None,
+    parts: Mapping[str, tuple[Survey, list[Picture]]], own: Survey, side: int, cache: str | Path | None,
     tell: Tell | None,
-) -> list[Samples]:
+) -> list[Samples]:  # fmt: skip
     listings = [Listing(name, of.root, tuple(p.file for p in chosen)) for name, (of, chosen) in parts.items()]
     images = load_images(listings, side, folder=cache, tell=tell or say, lenient=True)
     return [Samples(x, *_labels(chosen, own)) for x, (_, chosen) in zip(images, parts.values(), strict=True)]
@@ -159,12 +153,9 @@ def _labels(chosen: Sequence[Picture], own: Survey) -> tuple[torch.Tensor, torch
 
 
 def _provenance(
-    own: Survey,
-    fit: Sequence[Picture],
-    kept: Sequence[Picture],
-    met: Mapping[str, tuple[Survey, list[Picture]]],
+    own: Survey, fit: Sequence[Picture], kept: Sequence[Picture], met: Mapping[str, tuple[Survey, list[Picture]]],
     side: int,
-) -> dict[str, str]:
+) -> dict[str, str]:  # fmt: skip
     how = f"at {side}x{side} (Pillow, bilinear)"
     learnt, held = (Counter(p.domain for p in part) for part in (fit, kept))
     said = {
@@ -189,13 +180,3 @@ def _warnings(
         if shared := sorted(groups & {p.group for p in part}):
             notes.append(f"test '{name}' has {len(shared):,} groups of the data, such as '{shared[0]}'")
     return {"warnings": "; ".join(notes)} if notes else {}
-
-
-def _check(side: int, train: int | None, test: int | None, held_out: float, seed: int) -> None:
-    if min(side, 1 if train is None else train, 1 if test is None else test) < 1 or seed < 0:
-        raise MeadaError(
-            "side, train and test must be 1 or more and seed 0 or more, "
-            f"got side={side}, train={train}, test={test}, seed={seed}"
-        )
-    if not 0 < held_out < 1:
-        raise MeadaError(f"held_out must be between 0 and 1, got {held_out}")

@@ -41,7 +41,7 @@ def pictures_of(data: Any, folder: Path, *, name: str = "data", group: str = "",
 
     The list is written last: where it is there, the pictures are whole, and they are not written again.
     """
-    if _is_path(data):
+    if isinstance(data, str | Path):
         return Path(data)
     columns = _columns(data)
     listing = folder / f"{name}.csv"
@@ -60,10 +60,6 @@ def pictures_of(data: Any, folder: Path, *, name: str = "data", group: str = "",
             tell(k + 1, n)
     write_text(listing, _as_csv(lines, columns.names, group))
     return listing
-
-
-def _is_path(data: Any) -> bool:
-    return isinstance(data, str | Path)
 
 
 def _columns(data: Any) -> Columns:

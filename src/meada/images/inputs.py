@@ -30,10 +30,9 @@ def images_and_labels(x: Any, y: Any, net: nn.Module | None = None) -> tuple[Ima
     images = as_images(x)
     labels = as_labels(y, len(images))
     weight = next((p for p in net.parameters() if p.is_floating_point()), None) if net is not None else None
-    dtype = weight.dtype if weight is not None else _float(images.dtype)
-    device = weight.device if weight is not None else images.device
     scaled = torch.div(images, 255) if images.dtype == torch.uint8 else images
-    return scaled.to(device, dtype), labels.to(device)
+    where = scaled if weight is None else weight
+    return scaled.to(where), labels.to(where.device)
 
 
 def as_images(x: Any) -> Tensor:
@@ -214,10 +213,6 @@ def _two_dimensional(labels: Tensor) -> str:
     if bool(((rows == 0) | (rows == 1)).all() and (rows.sum(1) == 1).all()):
         return f"labels must be class numbers, got one-hot rows of shape {shape}: use labels.argmax(1)"
     return f"labels must be class numbers of shape (N,), got {shape}: probabilities of classes are not supported"
-
-
-def _float(dtype: torch.dtype) -> torch.dtype:
-    return dtype if dtype.is_floating_point else torch.get_default_dtype()
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -7,8 +7,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from meada.errors import check_range
-from meada.images import tones as tones
-from meada.images import warps as warps
+from meada.images import tones, warps
 from meada.images.random_ops import Operation, apply_each, as_levels, randint, uniform
 from meada.images.tones import Levels
 from meada.methods.method import Context, Method
@@ -74,33 +73,16 @@ def _part(level: PerSample, most: int | float) -> PerSample:
     return (level * most / 10).trunc()
 
 
-def _shift(v: Levels, axis: int, level: PerSample, sign: PerSample) -> Levels:
-    shift = warps.translate_x if axis == 3 else warps.translate_y
-    return shift(v, sign * _part(level, v.shape[axis] / 3), smooth=True)
-
-
-def _plain(operation: Operation) -> Operation:
-    return lambda v, level, sign: operation(v)
-
-
-def _turn(v: Levels, level: PerSample, sign: PerSample) -> Levels:
-    return warps.rotate(v, sign * _part(level, 30), smooth=True)
-
-
-def _slant(shear: Operation) -> Operation:
-    return lambda v, level, sign: shear(v, sign * level * 0.3 / 10, smooth=True)
-
-
 # None of them is near a corruption of the benchmark: colour, contrast, brightness and sharpness,
 # which are, are left out.
 OPERATIONS: tuple[Operation, ...] = (
-    _plain(tones.autocontrast),
-    _plain(tones.equalise),
+    lambda v, level, sign: tones.autocontrast(v),
+    lambda v, level, sign: tones.equalise(v),
     lambda v, level, sign: tones.posterise(v, 4 - _part(level, 4)),
-    _turn,
+    lambda v, level, sign: warps.rotate(v, sign * _part(level, 30), smooth=True),
     lambda v, level, sign: tones.solarise(v, 256 - _part(level, 256)),
-    _slant(warps.shear_x),
-    _slant(warps.shear_y),
-    lambda v, level, sign: _shift(v, 3, level, sign),
-    lambda v, level, sign: _shift(v, 2, level, sign),
+    lambda v, level, sign: warps.shear_x(v, sign * level * 0.3 / 10, smooth=True),
+    lambda v, level, sign: warps.shear_y(v, sign * level * 0.3 / 10, smooth=True),
+    lambda v, level, sign: warps.translate_x(v, sign * _part(level, v.shape[3] / 3), smooth=True),
+    lambda v, level, sign: warps.translate_y(v, sign * _part(level, v.shape[2] / 3), smooth=True),
 )

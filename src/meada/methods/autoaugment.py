@@ -6,13 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from meada.errors import check_range
-from meada.images import tones as tones
-from meada.images import warps as warps
+from meada.images import tones, warps
 from meada.images.random_ops import Operation, apply_each, as_levels, randint, uniform
-from meada.images.tones import Levels
 from meada.methods.cutout import hide
 from meada.methods.method import Context, Method, cross_entropy_loss
-from meada.types import Batch, Families, Images, PerSample, Scalar
+from meada.types import Batch, Families, Images, Scalar
 
 Step = tuple[str, float, int]
 
@@ -92,44 +90,21 @@ def _table(names: list[str]) -> tuple[Tensor, Tensor, Tensor]:
     )
 
 
-def _plain(operation: Operation) -> Operation:
-    return lambda v, strength, sign: operation(v)
-
-
-def _signed(operation: Operation, most: float) -> Operation:
-    return lambda v, strength, sign: operation(v, sign * strength * most)
-
-
-def _about_one(operation: Operation) -> Operation:
-    return lambda v, strength, sign: operation(v, 1 + sign * strength * 0.9)
-
-
-def _shift(operation: Operation, axis: int) -> Operation:
-    """Of a side of 331 pixels, 150 at most: the size at which the authors set the range."""
-    return lambda v, strength, sign: operation(v, sign * strength * v.shape[axis] * 150 / 331)
-
-
-def _fewer_bits(v: Levels, strength: PerSample, sign: PerSample) -> Levels:
-    return tones.posterise(v, (8 - 4 * strength).round())
-
-
-def _over(v: Levels, strength: PerSample, sign: PerSample) -> Levels:
-    return tones.solarise(v, 255 - 255 * strength)
-
-
+# Strength and sign, one of each per image. Translations go up to 150 pixels of a side of 331, at which the authors set
+# the range.
 OPERATIONS: dict[str, Operation] = {
-    "shear_x": _signed(warps.shear_x, 0.3),
-    "shear_y": _signed(warps.shear_y, 0.3),
-    "translate_x": _shift(warps.translate_x, 3),
-    "translate_y": _shift(warps.translate_y, 2),
-    "rotate": _signed(warps.rotate, 30.0),
-    "colour": _about_one(tones.colour),
-    "contrast": _about_one(tones.contrast),
-    "brightness": _about_one(tones.brightness),
-    "sharpness": _about_one(tones.sharpness),
-    "posterise": _fewer_bits,
-    "solarise": _over,
-    "autocontrast": _plain(tones.autocontrast),
-    "equalise": _plain(tones.equalise),
-    "invert": _plain(tones.invert),
+    "shear_x": lambda v, s, sign: warps.shear_x(v, sign * s * 0.3),
+    "shear_y": lambda v, s, sign: warps.shear_y(v, sign * s * 0.3),
+    "translate_x": lambda v, s, sign: warps.translate_x(v, sign * s * v.shape[3] * 150 / 331),
+    "translate_y": lambda v, s, sign: warps.translate_y(v, sign * s * v.shape[2] * 150 / 331),
+    "rotate": lambda v, s, sign: warps.rotate(v, sign * s * 30.0),
+    "colour": lambda v, s, sign: tones.colour(v, 1 + sign * s * 0.9),
+    "contrast": lambda v, s, sign: tones.contrast(v, 1 + sign * s * 0.9),
+    "brightness": lambda v, s, sign: tones.brightness(v, 1 + sign * s * 0.9),
+    "sharpness": lambda v, s, sign: tones.sharpness(v, 1 + sign * s * 0.9),
+    "posterise": lambda v, s, sign: tones.posterise(v, (8 - 4 * s).round()),
+    "solarise": lambda v, s, sign: tones.solarise(v, 255 - 255 * s),
+    "autocontrast": lambda v, s, sign: tones.autocontrast(v),
+    "equalise": lambda v, s, sign: tones.equalise(v),
+    "invert": lambda v, s, sign: tones.invert(v),
 }

@@ -23,15 +23,9 @@ EPSILON = 1e-3  # a code shorter than this is not stretched to length 1: its dir
 
 
 def dsn(
-    *,
-    alpha: float = 0.01,
-    beta: float = 0.05,
-    gamma: float = 0.25,
-    after: float = 0.0,
-    lr: float = 1e-3,
-    side: int = 32,
-    width: int = 100,
-) -> Method:
+    *, alpha: float = 0.01, beta: float = 0.05, gamma: float = 0.25, after: float = 0.0, lr: float = 1e-3,
+    side: int = 32, width: int = 100,
+) -> Method:  # fmt: skip
     """Domain separation networks, for as many source domains as the pool has.
 
     Args:

@@ -24,19 +24,13 @@ from meada.methods.parts.domains import (
 )
 from meada.networks.embedding import embedding_passes, head_of
 from meada.networks.freezing import frozen
-from meada.types import Batch, Embedding, Images, Scalar
+from meada.types import Batch, Scalar
 
 
 def epi_fcr(
-    *,
-    lambda_f: float = 2.0,
-    lambda_c: float = 0.05,
-    lambda_r: float = 0.1,
-    warm_up: float = 1 / 6,
-    lr: float = 1e-3,
-    momentum: float = 0.9,
-    weight_decay: float = 1e-4,
-) -> Method:
+    *, lambda_f: float = 2.0, lambda_c: float = 0.05, lambda_r: float = 0.1, warm_up: float = 1 / 6, lr: float = 1e-3,
+    momentum: float = 0.9, weight_decay: float = 1e-4,
+) -> Method:  # fmt: skip
     """Episodic training of features, head, and features with a random head.
 
     Args:
@@ -75,7 +69,9 @@ def epi_fcr(
         i, j = shuffled(len(heads), context.generator)[:2]
         abroad = places[j]  # images of domain j meet the halves of network i
         with_c_i = cross_entropy(with_fixed_weights(heads[i], z[abroad]), y[abroad])
-        with_f_i = cross_entropy(head_of(net)(frozen_features(trunks[i], x[abroad])), y[abroad])
+        with torch.no_grad(), frozen(trunks[i]):  # not trained, and its batch statistics do not move
+            z_i = trunks[i](x[abroad])
+        with_f_i = cross_entropy(head_of(net)(z_i), y[abroad])
         with_c_r = summed(cross_entropy(with_fixed_weights(stranger, z), y, reduction="none"), places)
         return value + lambda_f * with_c_i + lambda_c * with_f_i + lambda_r * with_c_r
 
@@ -86,10 +82,3 @@ def epi_fcr(
         about="Train features and classifier each against partners that were trained on another domain.",
         passes=(7 / 3, 2.0),
     )
-
-
-def frozen_features(trunk: nn.Module, x: Images) -> Embedding:
-    """z of a network that is not trained and whose batch statistics do not move."""
-    with torch.no_grad(), frozen(trunk):
-        z: Embedding = trunk(x)
-    return z

@@ -68,8 +68,7 @@ class Mixture(nn.Module):
     def weights(self, z: Embedding) -> Weights:
         r""":math:`w = (1 - \alpha)\,\mathrm{softmax}(d(z)) + \alpha / S`.
 
-        No gradient goes back to the features in training; in eval mode it is the true one, for the
-        ascent on x.
+        No gradient goes back to the features in training; in eval mode it is the true one, for the ascent on x.
         """
         p = self.domain(z.detach() if self.training else z).softmax(-1)
         return (1 - self.uniform) * p + self.uniform / p.shape[1]

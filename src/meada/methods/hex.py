@@ -19,14 +19,7 @@ Texture = Float[Tensor, "B G"]
 RIDGE = 1e-9  # of the mean squared singular value: keeps the inverse finite where texture is flat
 
 
-def hex_(
-    *,
-    lr: float = 1e-3,
-    levels: int = 16,
-    side: int = 28,
-    width: int = 32,
-    after: float = 0.0,
-) -> Method:
+def hex_(*, lr: float = 1e-3, levels: int = 16, side: int = 28, width: int = 32, after: float = 0.0) -> Method:
     """Train on F_L, predict with F_P.
 
     Args:
@@ -45,10 +38,7 @@ def hex_(
         with torch.no_grad(), frozen(net):
             logits = net(example.x.to(next(net.parameters()).device))
         branch = TextureBranch(logits.shape[1], levels, side, width).to(logits)
-        return Parts(
-            nn.ModuleDict({"texture": branch}),
-            {"texture": torch.optim.Adam(branch.parameters(), lr)},
-        )
+        return Parts(nn.ModuleDict({"texture": branch}), {"texture": torch.optim.Adam(branch.parameters(), lr)})
 
     def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
         if context.step < after * context.total_steps:

@@ -4,8 +4,7 @@ W(z) = G x_out U_out x_in U_in x_domain (z' U_domain). Domain i of S trains unde
 all of them share, and what predicts, is the domain-agnostic network of z = (0, ..., 0, 1).
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from copy import deepcopy
 from functools import partial
 from typing import Any
@@ -136,17 +135,12 @@ class LowRankLinear(LowRank, nn.Linear):  # type: ignore[override]
         return linear(linear(narrow, self._core_of_domain()[..., 0]), self.u_out, self.bias)
 
 
-TWINS: dict[type[nn.Module], type[LowRank]] = {
-    nn.Linear: LowRankLinear,
-    nn.Conv2d: LowRankConv2d,
-}
+TWINS: dict[type[nn.Module], type[LowRank]] = {nn.Linear: LowRankLinear, nn.Conv2d: LowRankConv2d}
 
 
-@contextmanager
-def describing(net: nn.Module, z: Descriptor) -> Iterator[None]:
+def describing(net: nn.Module, z: Descriptor) -> AbstractContextManager[None]:
     """Every forward pass inside is that of the domain which ``z`` describes."""
-    with temporarily([m for m in net.modules() if isinstance(m, LowRank)], "descriptor", z):
-        yield
+    return temporarily([m for m in net.modules() if isinstance(m, LowRank)], "descriptor", z)
 
 
 def to_low_rank(net: nn.Module, *, domains: int = 3, error: float = 0.1, max_rank: int = 512) -> nn.Module:

@@ -39,9 +39,8 @@ def meada(
         gamma: weight of the transport cost.
         step_size: the paper's eta.
         steps: the paper's T_max.
-        units: ``sample`` as :func:`meada.perturb` takes them; ``official``, the published
-            code's for batches of ``units_batch``; or ``pixels``, steps of a fixed length
-            (see :mod:`meada.units`).
+        units: ``sample`` as :func:`meada.perturb` takes them; ``official``, the published code's for batches of
+            ``units_batch``; or ``pixels``, steps of a fixed length (see :mod:`meada.units`).
         grow: which samples a round perturbs: all of the pool, the latest block, or the source.
         block: samples climbed at once; fixed, so that a run is the same to the bit.
         stochastic, posterior_draws, draws, uncertainty: for networks that are random, as
@@ -77,14 +76,9 @@ ada = partial(meada, beta=0.0)
 
 
 def harden(
-    net: nn.Module,
-    pool: Pool,
-    context: Context,
-    *,
-    ascent: Callable[..., Callable[..., Images]],
-    parents: Callable[[Pool], Labels],
-    block: int,
-) -> None:
+    net: nn.Module, pool: Pool, context: Context, *, ascent: Callable[..., Callable[..., Images]],
+    parents: Callable[[Pool], Labels], block: int,
+) -> None:  # fmt: skip
     """Append to the pool a harder copy of each parent, block by block."""
     chosen, device = parents(pool), next(net.parameters()).device
     climb = ascent(net, pool.images(chosen[:1]).to(device), context)

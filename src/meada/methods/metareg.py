@@ -20,14 +20,9 @@ Theta = dict[str, Tensor]  # weights of a head by name
 
 
 def metareg(
-    *,
-    share: float = 0.25,
-    inner_steps: int = 10,
-    inner_lr: float = 0.01,
-    phi_lr: float = 0.1,
-    lr: float = 1e-3,
+    *, share: float = 0.25, inner_steps: int = 10, inner_lr: float = 0.01, phi_lr: float = 0.1, lr: float = 1e-3,
     momentum: float = 0.9,
-) -> Method:
+) -> Method:  # fmt: skip
     """Meta-regularisation.
 
     Args:

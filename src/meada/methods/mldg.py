@@ -47,11 +47,7 @@ def meta_loss(net: nn.Module, batch: Batch, context: Context, *, alpha: float, b
     theta = {name: weight for name, weight in net.named_parameters() if weight.requires_grad}
     f = loss_of(net, theta, batch, seen)
     grad_f = torch.autograd.grad(
-        f,
-        list(theta.values()),
-        create_graph=order == "second",
-        retain_graph=True,
-        materialize_grads=True,
+        f, list(theta.values()), create_graph=order == "second", retain_graph=True, materialize_grads=True
     )
     after = {k: w - alpha * g for (k, w), g in zip(theta.items(), grad_f, strict=True)}
     return f + beta * loss_of(net, after, batch, [unseen])

@@ -38,13 +38,7 @@ def noise(*, grow: Rule = "pool", block: int = 128, **ascent: Any) -> Method:
 
 
 def append_displaced(
-    net: nn.Module,
-    pool: Pool,
-    context: Context,
-    *,
-    climb: Grow,
-    parents: Callable[[Pool], Labels],
-    block: int,
+    net: nn.Module, pool: Pool, context: Context, *, climb: Grow, parents: Callable[[Pool], Labels], block: int
 ) -> None:
     """Append to the pool a displaced copy of each parent, block by block."""
     short = 0

@@ -1,8 +1,7 @@
 """PAR (Wang et al., 2019): penalise features of small patches from which the class can be predicted.
 
-A patch classifier h looks at every place of the first convolution's map and learns to name the
-image's class; through a gradient reversal the network learns to make that impossible:
-the network descends CE - lambda CE(h), h descends CE(h).
+A patch classifier h looks at every place of the first convolution's map and learns to name the image's class; through a
+gradient reversal the network learns to make that impossible: the network descends CE - lambda CE(h), h descends CE(h).
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,12 +23,7 @@ PatchLogits = Float[Tensor, "B K H W"]
 
 
 def par(
-    *,
-    weight: float = 1.0,
-    lr: float = 1e-3,
-    layer: str = "",
-    kernel: int = 1,
-    hidden: Sequence[int] = (),
+    *, weight: float = 1.0, lr: float = 1e-3, layer: str = "", kernel: int = 1, hidden: Sequence[int] = ()
 ) -> Method:
     """Patch-wise adversarial regularisation.
 
@@ -105,19 +99,11 @@ def patch_classifier(channels: int, widths: Sequence[int], kernel: int) -> nn.Se
 
 @contextmanager
 def layer_outputs(net: nn.Module, layer: str) -> Iterator[list[Map]]:
-    """What ``layer`` gives in the forward passes inside; the latest comes last."""
+    """What ``layer``, or the first convolution, gives in the forward passes inside; the latest comes last."""
     seen: list[Map] = []
-    hook = find_layer(net, layer).register_forward_hook(lambda _m, _x, out: seen.append(out))
-    try:
-        yield seen
-    finally:
-        hook.remove()
-
-
-def find_layer(net: nn.Module, layer: str) -> nn.Module:
-    if layer:
-        return submodule(net, layer, "par: layer")
-    first = next((m for m in net.modules() if isinstance(m, nn.Conv2d)), None)
-    if first is None:
+    convolutions = (module for module in net.modules() if isinstance(module, nn.Conv2d))
+    chosen = submodule(net, layer, "par: layer") if layer else next(convolutions, None)
+    if chosen is None:
         raise MeadaError("par: the network has no nn.Conv2d: name the layer that patches lie in")
-    return first
+    with chosen.register_forward_hook(lambda _m, _x, out: seen.append(out)):
+        yield seen

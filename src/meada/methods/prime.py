@@ -2,17 +2,13 @@
 
 from functools import partial
 
-from torch import nn
-
 from meada.errors import check_range
-from meada.methods.method import Context, Method
-from meada.methods.parts.views import batch_random, views_loss
-from meada.spaces import Space
+from meada.methods.method import Method
+from meada.methods.parts.views import random_views_loss
 from meada.spaces.colour_curve import colour_curve
 from meada.spaces.filter import filter
 from meada.spaces.mixture import mixture
 from meada.spaces.warp import warp
-from meada.types import Batch, Scalar
 
 
 def prime(*, width: int = 3, depth: int = 3, consistency: float = 12.0) -> Method:
@@ -26,16 +22,9 @@ def prime(*, width: int = 3, depth: int = 3, consistency: float = 12.0) -> Metho
     check_range("prime", "[0, inf)", consistency=consistency)
     space = mixture(filter(), colour_curve(), warp(), width=width, depth=depth)
     return Method(
-        loss=partial(clean_and_two_views_loss, space=space, consistency=consistency),
+        loss=partial(random_views_loss, space=space, views=2, clean=True, consistency=consistency),
         families=space.families,
         title="PRIME",
         about="Trains on clean images and asks for the same prediction under mixed filters, colour curves and warps.",
         passes=(3.0, 3.0),
     )
-
-
-def clean_and_two_views_loss(
-    net: nn.Module, batch: Batch, context: Context, *, space: Space, consistency: float
-) -> Scalar:
-    views = [space.view(batch.x, batch_random(batch, context, j), context.step) for j in range(2)]
-    return views_loss(net, batch, [batch.x, *views], labelled=1, consistency=consistency)

@@ -2,14 +2,11 @@
 
 from functools import partial
 
-from torch import nn
-
 from meada.errors import check_range
-from meada.methods.method import Context, Method
-from meada.methods.parts.views import batch_random, views_loss
-from meada.spaces import Space, skip_mix
+from meada.methods.method import Method
+from meada.methods.parts.views import random_views_loss
+from meada.spaces import skip_mix
 from meada.spaces.random_convolution import random_convolution
-from meada.types import Batch, Scalar
 
 
 def randconv(*, consistency: float = 10.0, bank: int = 1) -> Method:
@@ -22,14 +19,9 @@ def randconv(*, consistency: float = 10.0, bank: int = 1) -> Method:
     check_range("randconv", "[0, inf)", consistency=consistency, bank=bank)
     space = skip_mix(random_convolution(bank=bank))
     return Method(
-        loss=partial(three_views_loss, space=space, consistency=consistency),
+        loss=partial(random_views_loss, space=space, views=3, clean=False, consistency=consistency),
         families=space.families,
         title="RandConv",
         about="Trains on images under random convolutions, and asks for the same prediction under three of them.",
         passes=(3.0, 3.0),
     )
-
-
-def three_views_loss(net: nn.Module, batch: Batch, context: Context, *, space: Space, consistency: float) -> Scalar:
-    views = [space.view(batch.x, batch_random(batch, context, j), context.step) for j in range(3)]
-    return views_loss(net, batch, views, labelled=1, consistency=consistency)

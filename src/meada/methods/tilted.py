@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from meada.errors import MeadaError
+from meada.errors import MeadaError, check_range
 from meada.maximise import chosen_candidates
 from meada.methods.method import Context, Method
 from meada.methods.parts.views import batch_random, sample_index, views_loss
@@ -18,16 +18,9 @@ from meada.types import Batch, Scalar
 
 
 def tilted(
-    *,
-    space: str = "wide",
-    k: int = 4,
-    hardness: float = 0.5,
-    beta: float = 1.0,
-    gamma: float = 0.0,
-    consistency: float = 0.0,
-    views: int = 1,
-    handed_on: bool = False,
-) -> Method:
+    *, space: str = "wide", k: int = 4, hardness: float = 0.5, beta: float = 1.0, gamma: float = 0.0,
+    consistency: float = 0.0, views: int = 1, handed_on: bool = False,
+) -> Method:  # fmt: skip
     """Mean cross-entropy over the clean image and its views, plus ``consistency`` times their divergence.
 
     Online, inside the training step: there is no pool and no round.
@@ -41,14 +34,12 @@ def tilted(
         views: 1 is the chosen view; 2 adds a random one.
         handed_on: a control: each image gets the transformation that was chosen for the image before it in the batch.
     """
-    if k < 1:
-        raise MeadaError(f"k must be 1 or more, got {k}")
+    check_range("tilted", "[1, inf)", k=k)
+    check_range("tilted", "[0, inf)", consistency=consistency)
     if not 0 <= hardness <= 1:
         raise MeadaError(f"hardness must be in 0..1, got {hardness}")
     if views not in (1, 2):
         raise MeadaError(f"views must be 1 or 2, got {views}")
-    if consistency < 0:
-        raise MeadaError(f"consistency must be 0 or more, got {consistency}")
     chosen = find_space(space)
     choice = partial(
         chosen_candidates, space=chosen, objective=Objective(beta=beta, gamma=gamma), k=k, hardness=hardness
@@ -73,17 +64,9 @@ def tilted(
 
 
 def tilted_loss(
-    net: nn.Module,
-    batch: Batch,
-    context: Context,
-    *,
-    choice: Callable[..., Any],
-    space: Space,
-    first_spare: int,
-    views: int,
-    consistency: float,
-    shift: int = 0,
-) -> Scalar:
+    net: nn.Module, batch: Batch, context: Context, *,
+    choice: Callable[..., Any], space: Space, first_spare: int, views: int, consistency: float, shift: int = 0,
+) -> Scalar:  # fmt: skip
     """``first_spare`` is the number of a candidate that the choice does not use: the random view.
 
     ``shift``: how far transformations are handed on within the batch; 0 leaves each image its own.

@@ -2,14 +2,12 @@
 
 from functools import partial
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from meada.images import tones, warps
-from meada.methods.method import Context, Method, cross_entropy_loss
-from meada.methods.parts.views import batch_random
-from meada.spaces import Space
+from meada.methods.method import Method
+from meada.methods.parts.views import random_views_loss
 from meada.spaces.operations import Operation, one_operation
-from meada.types import Batch, Scalar
 
 BINS = 30  # strengths are multiples of 1/30 of the range
 # The authors' wide ranges at strength 1; nearest pixels, black outside.
@@ -39,16 +37,11 @@ def trivialaugment() -> Method:
     """
     space = one_operation(WIDE, "trivialaugment")
     return Method(
-        loss=partial(view_loss, space=space),
+        loss=partial(random_views_loss, space=space, views=1, clean=False, consistency=0.0),
         families=space.families,
         title="TrivialAugment",
         about="Trains on images changed by one ordinary operation at a random strength.",
     )
-
-
-def view_loss(net: nn.Module, batch: Batch, context: Context, *, space: Space) -> Scalar:
-    x = space.view(batch.x, batch_random(batch, context), context.step)
-    return cross_entropy_loss(net, batch._replace(x=x), context)
 
 
 def _bin(strength: Tensor) -> Tensor:

@@ -1,14 +1,12 @@
 """DenseNet-BC, the CIFAR network of Table 3 in which every layer reads all the layers before it."""
 
-from collections import OrderedDict
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
 from meada.errors import MeadaError
 from meada.networks.normalise import CIFAR_MEAN, CIFAR_STD, Normalise
-from meada.networks.resnet import he_normal, zero_bias_head
+from meada.networks.resnet import he_normal, sequential, zero_bias_head
 
 
 class DenseLayer(nn.Module):
@@ -39,12 +37,7 @@ class DenseBottleneck(nn.Module):
 
 
 def densenet(
-    num_classes: int = 10,
-    *,
-    depth: int = 100,
-    growth: int = 12,
-    reduction: float = 0.5,
-    bottleneck: bool = True,
+    num_classes: int = 10, *, depth: int = 100, growth: int = 12, reduction: float = 0.5, bottleneck: bool = True
 ) -> nn.Sequential:
     """DenseNet of Huang et al., 2017: k = ``growth`` channels a layer, in three blocks.
 
@@ -62,26 +55,27 @@ def densenet(
             f"{'6n' if bottleneck else '3n'} + 4, got {depth}"
         )
     channels = 2 * growth
-    parts: OrderedDict[str, nn.Module] = OrderedDict(
-        normalise=Normalise(CIFAR_MEAN, CIFAR_STD),
-        conv=nn.Conv2d(3, channels, 3, padding=1, bias=False),
-    )
+    blocks: dict[str, nn.Module] = {}
+    normalise, conv = Normalise(CIFAR_MEAN, CIFAR_STD), nn.Conv2d(3, channels, 3, padding=1, bias=False)
     for block in (1, 2, 3):
         widths = range(channels, channels + n * growth, growth)
-        parts[f"block{block}"] = nn.Sequential(*(layer(width, growth) for width in widths))
+        blocks[f"block{block}"] = nn.Sequential(*(layer(width, growth) for width in widths))
         channels += n * growth
         if block < 3:
             kept = int(reduction * channels)
-            parts[f"transition{block}"] = _transition(channels, kept)
+            blocks[f"transition{block}"] = _transition(channels, kept)
             channels = kept
-    parts |= OrderedDict(
+    net = sequential(
+        normalise=normalise,
+        conv=conv,
+        **blocks,
         bn=nn.BatchNorm2d(channels),
         relu=nn.ReLU(),
         average=nn.AdaptiveAvgPool2d(1),
         flatten=nn.Flatten(),
         head=zero_bias_head(channels, num_classes),
     )
-    return he_normal(nn.Sequential(parts))
+    return he_normal(net)
 
 
 def densenet40(num_classes: int = 10) -> nn.Sequential:
@@ -90,9 +84,4 @@ def densenet40(num_classes: int = 10) -> nn.Sequential:
 
 
 def _transition(inputs: int, outputs: int) -> nn.Sequential:
-    return nn.Sequential(
-        nn.BatchNorm2d(inputs),
-        nn.ReLU(),
-        nn.Conv2d(inputs, outputs, 1, bias=False),
-        nn.AvgPool2d(2),
-    )
+    return nn.Sequential(nn.BatchNorm2d(inputs), nn.ReLU(), nn.Conv2d(inputs, outputs, 1, bias=False), nn.AvgPool2d(2))

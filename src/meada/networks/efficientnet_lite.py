@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad, relu6
 
 from meada.networks.normalise import Normalise
-from meada.networks.pretrained import load_packaged
+from meada.networks.pretrained import load_weights, packaged_file
 from meada.types import Images, Logits
 
 # Repeats, kernel, stride, expansion, channels of each stage: Lite0, in the published code's notation.
@@ -117,15 +117,10 @@ def stages(width: float, depth: float) -> Iterator[nn.Sequential]:
         count = repeats if number in (0, len(STAGES) - 1) else ceil(depth * repeats)
         stage = nn.Sequential()
         for step in [stride] + [1] * (count - 1):
-            stage.append(block(inputs, outputs, kernel, step, expansion))
+            shape = inputs, outputs, kernel, step
+            stage.append(DepthwiseSeparable(*shape) if expansion == 1 else InvertedResidual(*shape, expansion))
             inputs = outputs
         yield stage
-
-
-def block(inputs: int, outputs: int, kernel: int, stride: int, expansion: int) -> nn.Module:
-    if expansion == 1:
-        return DepthwiseSeparable(inputs, outputs, kernel, stride)
-    return InvertedResidual(inputs, outputs, kernel, stride, expansion)
 
 
 def scaled(channels: int, width: float) -> int:
@@ -207,6 +202,6 @@ def efficientnet_lite2(num_classes: int = 1000, pretrained: bool = False) -> Eff
 def _made(name: str, width: float, depth: float, num_classes: int, pretrained: bool) -> EfficientNetLite:
     net = EfficientNetLite(width, depth, num_classes)
     if pretrained:
-        load_packaged(net, name)
+        load_weights(net, packaged_file(name), partial=True)  # a head for other classes stays random
     # Depthwise and 1x1 convolutions are faster in this layout on a CPU (benchmarks/lite0.json).
     return net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

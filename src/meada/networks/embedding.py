@@ -1,11 +1,12 @@
 """Find the embedding z and the head (the last nn.Linear) in any classifier."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from meada.errors import MeadaError
 from meada.networks.freezing import frozen, submodule
@@ -47,7 +48,6 @@ def embedding_passes(net: nn.Module, embedding: str | None = None) -> Iterator[F
     if embedding is not None and not isinstance(embedding, str):
         raise MeadaError(f"embedding must be the name of a submodule, got {embedding!r:.80}")
     seen: dict[str, Any] = {}
-    hooks = _hook(net, embedding, seen)
     passed = False  # what fails after a first pass has another cause than the images
 
     def forward(x: Images) -> tuple[Logits, Embedding]:
@@ -57,11 +57,10 @@ def embedding_passes(net: nn.Module, embedding: str | None = None) -> Iterator[F
         passed = True
         return logits, _flat(seen, len(x), embedding)
 
-    try:
+    with ExitStack() as hooks:
+        for hook in _hook(net, embedding, seen):
+            hooks.enter_context(hook)
         yield forward
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def embedding_width(net: nn.Module, x: Images, embedding: str | None = None) -> int:
@@ -91,7 +90,7 @@ def forward_pass(net: nn.Module, x: Images) -> Logits:
         raise MeadaError(f"{name} does not take images of shape {shape}: {what}{grey}") from error
 
 
-def _hook(net: nn.Module, embedding: str | None, seen: dict[str, Any]) -> list[Any]:
+def _hook(net: nn.Module, embedding: str | None, seen: dict[str, Any]) -> list[RemovableHandle]:
     def keep_input(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         seen["z"] = args[0] if args else kwargs.get("input")
 
@@ -107,8 +106,7 @@ def _hook(net: nn.Module, embedding: str | None, seen: dict[str, Any]) -> list[A
 def logits_of(output: Any, n: int) -> Logits:
     """The logits in what a network returned for ``n`` images.
 
-    A tensor, an object or a dict with ``logits`` (as Hugging Face's models return), or a tuple whose
-    first item is one.
+    A tensor, an object or a dict with ``logits`` (as Hugging Face's models return), or a tuple whose first item is one.
 
     >>> logits_of({"logits": torch.zeros(2, 3), "loss": None}, 2).shape
     torch.Size([2, 3])
@@ -131,14 +129,9 @@ def plain_logits(output: Any) -> Any:
     return output[0] if isinstance(output, tuple | list) and output else output
 
 
-@contextmanager
-def plain_output(net: nn.Module) -> Iterator[None]:
-    """Inside, ``net(x)`` gives the logits alone, whatever the network wraps them in."""
-    hook = net.register_forward_hook(lambda _net, _args, output: plain_logits(output))
-    try:
-        yield
-    finally:
-        hook.remove()
+def plain_output(net: nn.Module) -> RemovableHandle:
+    """Inside this context ``net(x)`` gives the logits alone, whatever the network wraps them in."""
+    return net.register_forward_hook(lambda _net, _args, output: plain_logits(output))
 
 
 def _flat(seen: dict[str, Any], n: int, embedding: str | None) -> Embedding:

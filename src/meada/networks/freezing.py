@@ -2,23 +2,19 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from meada.errors import MeadaError, nearest
-
-Slot = tuple[nn.Module, str, Tensor, Tensor]  # owner, name, the buffer itself, its value
 
 
 @contextmanager
 def frozen(net: nn.Module, stochastic: Collection[str] = ()) -> Iterator[None]:
     """Eval mode, weights frozen; afterwards mode, buffers and ``requires_grad`` are as before.
 
-    Also after an exception or an interrupt. Submodules named in ``stochastic`` (MC-dropout, say)
-    stay in training mode.
+    Also after an exception or an interrupt. Submodules named in ``stochastic`` (MC-dropout, say) stay in training mode.
     """
     noisy = [submodule(net, name, "stochastic layer") for name in stochastic]
     modes = [(module, module.training) for module in net.modules()]
@@ -41,7 +37,11 @@ def frozen(net: nn.Module, stochastic: Collection[str] = ()) -> Iterator[None]:
             module.training = mode
         for weight, wants in wanted:
             weight.requires_grad_(wants)
-        _restore(buffers)
+        with torch.no_grad():  # a forward pass may replace a buffer or overwrite its value
+            for owner, name, buffer, value in buffers:
+                owner._buffers[name] = buffer
+                if not torch.equal(buffer, value):
+                    buffer.copy_(value)
 
 
 @contextmanager
@@ -59,19 +59,17 @@ def batch_norm_frozen(net: nn.Module) -> Iterator[None]:
     (tensor([0., 0., 0.]), True)
     """
     modes = [(module, module.training) for module in net.modules() if isinstance(module, _BatchNorm)]
-    hook = net.register_forward_pre_hook(_batch_norm_to_eval)
+
+    def to_eval(called: nn.Module, _: object) -> None:  # ``net``, or a copy that was made inside
+        for module in called.modules():
+            module.training = module.training and not isinstance(module, _BatchNorm)
+
     try:
-        yield
+        with net.register_forward_pre_hook(to_eval):
+            yield
     finally:
-        hook.remove()
         for module, mode in modes:
             module.training = mode
-
-
-def _batch_norm_to_eval(net: nn.Module, _: Any) -> None:
-    for module in net.modules():
-        if isinstance(module, _BatchNorm):
-            module.training = False
 
 
 @contextmanager
@@ -102,15 +100,6 @@ def submodule(net: nn.Module, name: str, role: str) -> nn.Module:
     return modules[name]
 
 
-@torch.no_grad()
-def _restore(buffers: list[Slot]) -> None:
-    """Put back both the buffer and its value: a forward pass may replace or overwrite it."""
-    for owner, name, buffer, value in buffers:
-        owner._buffers[name] = buffer
-        if not torch.equal(buffer, value):
-            buffer.copy_(value)
-
-
 CONVOLUTIONS = (nn.Conv2d, nn.ConvTranspose2d)
 
 
@@ -131,7 +120,11 @@ def channels_last(net: nn.Module) -> Iterator[None]:
     True
     """
     swapped = [(module, module._parameters["weight"]) for module in net.modules() if _gains(module)]
-    copies = {weight: _copy(weight) for _, weight in swapped if weight is not None}
+    copies = {
+        weight: nn.Parameter(weight.detach().clone(memory_format=torch.channels_last), weight.requires_grad)
+        for _, weight in swapped
+        if weight is not None
+    }
     try:
         for module, weight in swapped:
             assert weight is not None
@@ -144,13 +137,6 @@ def channels_last(net: nn.Module) -> Iterator[None]:
 
 def _gains(module: nn.Module) -> bool:
     weight = module._parameters.get("weight") if isinstance(module, CONVOLUTIONS) else None
-    return (
-        weight is not None
-        and weight.device.type == "cpu"
-        and not weight.is_contiguous(memory_format=torch.channels_last)
-    )
-
-
-def _copy(weight: nn.Parameter) -> nn.Parameter:
-    copy = weight.detach().clone(memory_format=torch.channels_last)
-    return nn.Parameter(copy, requires_grad=weight.requires_grad)
+    if weight is None or weight.device.type != "cpu":
+        return False
+    return not weight.is_contiguous(memory_format=torch.channels_last)

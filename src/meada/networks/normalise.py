@@ -41,11 +41,6 @@ class Normalise(nn.Module):
         self.register_buffer("mean", torch.tensor(mu).reshape(-1, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(sigma).reshape(-1, 1, 1), persistent=False)
 
-    @property
-    def sigma(self) -> Float[Tensor, "C 1 1"]:
-        """A gradient step of 1 in normalised space is one of ``sigma**2`` on pixels."""
-        return self.std
-
     def forward(self, x: Images) -> Images:
         channels = max(len(self.mean), len(self.std))
         if channels not in (1, x.shape[1]):  # one grey channel would broadcast to three, unnoticed

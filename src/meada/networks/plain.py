@@ -1,12 +1,10 @@
 """Networks without shortcuts: LeNet for digits, AlexNet for PACS (Table 2), AllConvNet for CIFAR (Table 3)."""
 
-from collections import OrderedDict
-
 import torch
 from torch import Tensor, nn
 
 from meada.networks.normalise import CIFAR_MEAN, CIFAR_STD, IMAGENET_MEAN, IMAGENET_STD, Normalise
-from meada.networks.resnet import he_normal, zero_bias_head
+from meada.networks.resnet import he_normal, sequential, zero_bias_head
 
 
 def lenet(num_classes: int = 10) -> nn.Module:
@@ -41,27 +39,7 @@ def alexnet(num_classes: int = 1000) -> nn.Sequential:
     >>> list(net.state_dict())[:2], net.classifier[6]
     (['features.0.weight', 'features.0.bias'], Linear(in_features=4096, out_features=7, bias=True))
     """
-    return nn.Sequential(
-        OrderedDict(
-            normalise=Normalise(IMAGENET_MEAN, IMAGENET_STD),
-            features=_features(),
-            avgpool=nn.AdaptiveAvgPool2d(6),  # changes nothing at 224x224 and 227x227
-            flatten=nn.Flatten(),
-            classifier=nn.Sequential(
-                nn.Dropout(0.5),
-                nn.Linear(256 * 6 * 6, 4096),
-                nn.ReLU(),
-                nn.Dropout(0.5),
-                nn.Linear(4096, 4096),
-                nn.ReLU(),
-                nn.Linear(4096, num_classes),
-            ),
-        )
-    )
-
-
-def _features() -> nn.Sequential:
-    return nn.Sequential(
+    features = nn.Sequential(
         nn.Conv2d(3, 64, 11, stride=4, padding=2),
         nn.ReLU(),  # not in place: a hook on the layer before would see its output change
         nn.MaxPool2d(3, stride=2),
@@ -75,6 +53,18 @@ def _features() -> nn.Sequential:
         nn.Conv2d(256, 256, 3, padding=1),
         nn.ReLU(),
         nn.MaxPool2d(3, stride=2),
+    )
+    classifier = nn.Sequential(
+        *(nn.Dropout(0.5), nn.Linear(256 * 6 * 6, 4096), nn.ReLU()),
+        *(nn.Dropout(0.5), nn.Linear(4096, 4096), nn.ReLU()),
+        nn.Linear(4096, num_classes),
+    )
+    return sequential(
+        normalise=Normalise(IMAGENET_MEAN, IMAGENET_STD),
+        features=features,
+        avgpool=nn.AdaptiveAvgPool2d(6),  # changes nothing at 224x224 and 227x227
+        flatten=nn.Flatten(),
+        classifier=classifier,
     )
 
 
@@ -106,17 +96,14 @@ def allconv(num_classes: int = 10) -> nn.Sequential:
         _layer(192, 192, kernel=1),
         nn.AvgPool2d(8),  # the first 8x8 of the 10x10, as published
     )
-    return he_normal(
-        nn.Sequential(
-            OrderedDict(
-                normalise=Normalise(CIFAR_MEAN, CIFAR_STD),
-                features=features,
-                average=nn.AdaptiveAvgPool2d(1),  # of larger images; nothing is left to do at 32x32
-                flatten=nn.Flatten(),
-                head=zero_bias_head(192, num_classes),
-            )
-        )
+    net = sequential(
+        normalise=Normalise(CIFAR_MEAN, CIFAR_STD),
+        features=features,
+        average=nn.AdaptiveAvgPool2d(1),  # of larger images; nothing is left to do at 32x32
+        flatten=nn.Flatten(),
+        head=zero_bias_head(192, num_classes),
     )
+    return he_normal(net)
 
 
 def _layer(inputs: int, outputs: int, kernel: int = 3, padding: int = 1) -> nn.Sequential:

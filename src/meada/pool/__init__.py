@@ -4,16 +4,14 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from io import BytesIO
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from meada.errors import MeadaError
-from meada.files import write_bytes
+from meada.files import write_npy
 from meada.images.inputs import as_images, as_labels
 from meada.machine.distributed import World
 from meada.pool.piece_sums import check_block, load_array
@@ -49,22 +47,20 @@ class Pool:
     """
 
     def __init__(
-        self,
-        images: Tensor | DiskImages,
-        labels: Tensor,
-        domains: Tensor | None = None,
-        *,
-        store: Store = "float32",
-        folder: Path | None = None,
-        memory: int = 2 << 30,
-    ) -> None:
-        images, labels = _checked(images, labels)
+        self, images: Tensor | DiskImages, labels: Tensor, domains: Tensor | None = None, *, store: Store = "float32",
+        folder: Path | None = None, memory: int = 2 << 30,
+    ) -> None:  # fmt: skip
+        if not isinstance(images, DiskImages):  # those were checked when they were written
+            images = as_images(images)
+        if len(images) == 0:
+            raise MeadaError("the source must have at least one labelled image, got none")
+        labels = as_labels(labels, len(images))
         everyone = torch.arange(len(labels))
         domains = torch.zeros_like(labels) if domains is None else domains
         if len(domains) != len(labels):
             raise MeadaError(f"there must be one domain per image, got {len(labels)} images and {len(domains)} domains")
         self.blocks = [Block(images, labels, domains, everyone, everyone)]
-        self.dtype = torch.uint8 if store == "uint8" else _wide(images.dtype)
+        self.dtype = torch.uint8 if store == "uint8" else torch.promote_types(torch.float32, images.dtype)
         self.folder, self.memory = folder, memory
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
 
@@ -90,8 +86,7 @@ class Pool:
     def batch(self, index: Labels, view: Callable[[Tensor], Tensor] | None = None) -> Batch:
         """The samples at ``index``, images as floats in [0, 1].
 
-        ``view`` is given the images as they are held: what only moves pixels is four times as quick
-        in 8 bits.
+        ``view`` is given the images as they are held: what only moves pixels is four times as quick in 8 bits.
         """
         images = self.images(index) if view is None else as_float(view(self.held(index)))
         return Batch(images, self.labels[index], self.domains[index], index)
@@ -124,9 +119,8 @@ class Pool:
     def grow(self, parents: Labels, origin: str = "", world: World | None = None) -> "Growth":
         """Begin a block with one child for each of ``parents``; see :class:`Growth`.
 
-        ``origin`` says what the children are made with: a block that an earlier process left
-        unfinished is carried on only if its origin is the same. Several processes in a ``world``
-        write the block together.
+        ``origin`` says what the children are made with: a block that an earlier process left unfinished is carried on
+        only if its origin is the same. Several processes in a ``world`` write the block together.
         """
         return Growth(self, parents, origin, world or World())
 
@@ -177,7 +171,7 @@ class Growth:
             path = block_path(pool._home(), pool.rounds + 1)
             self._file = BlockFile(path, shape, pool.dtype, origin, world)
             if world.is_node_writer:
-                _save_array(path.with_suffix(".parents.npy"), parents)
+                write_npy(path.with_suffix(".parents.npy"), parents.numpy())
         self._images = None if self._file else torch.empty(shape, dtype=pool.dtype)
         self.there = self._file.there.clone() if self._file else torch.zeros(shape[0]).byte()
         self._before = self.done
@@ -249,21 +243,3 @@ def as_stored(images: Images, dtype: torch.dtype) -> Tensor:
     255
     """
     return images.mul(255).round().to(dtype) if dtype == torch.uint8 else images.to(dtype)
-
-
-def _wide(dtype: torch.dtype) -> torch.dtype:
-    return torch.promote_types(torch.float32, dtype) if dtype.is_floating_point else torch.float32
-
-
-def _save_array(path: Path, values: Tensor) -> None:
-    buffer = BytesIO()
-    np.save(buffer, values.numpy(), allow_pickle=False)
-    write_bytes(path, buffer.getvalue())
-
-
-def _checked(images: Tensor | DiskImages, labels: Tensor) -> tuple[Tensor | DiskImages, Labels]:
-    if not isinstance(images, DiskImages):  # those were checked when they were written
-        images = as_images(images)
-    if len(images) == 0:
-        raise MeadaError("the source must have at least one labelled image, got none")
-    return images, as_labels(labels, len(images))

@@ -21,22 +21,22 @@ class PieceSums:
 
     def __init__(self, block: Path, rank: int = 0) -> None:
         self.block = block
-        self.path = block.with_suffix(f".process-{rank}.sums" if rank else ".sums")
+        self.path = own_file(block, ".sums", rank)
 
     @property
     def known(self) -> bool:
         """A block of an earlier version has no checksums."""
-        return bool(self._files())
+        return bool(files_of_all(self.block, ".sums"))
 
     def begin(self, header: bytes) -> None:
         """A new block: its ``.npy`` header is the first line."""
-        for path in self._files():
+        for path in files_of_all(self.block, ".sums"):
             path.unlink()
         self.add(0, 0, header)
 
     def add(self, start: int, stop: int, content: bytes) -> None:
         with naming(self.path), open(self.path, "a+b") as file:
-            if file.tell() and not self._ends_in_a_line(file.fileno()):
+            if file.tell() and os.pread(file.fileno(), 1, file.tell() - 1) != b"\n":
                 file.write(b"\n")  # a process was killed while it wrote
             file.write(f"{start} {stop} {zlib.crc32(content):08x}\n".encode())
 
@@ -52,7 +52,6 @@ class PieceSums:
     def damaged(self, row: int, n: int) -> list[Span]:
         """Samples whose bytes match no checksum, or that have none; each piece is read once."""
         pieces, covered = self._pieces(), bytearray(n)
-        bad: list[Span] = []
         head = self.block.stat().st_size - n * row
         with open(self.block, "rb") as file:
             if head < 0 or zlib.crc32(file.read(head)) not in pieces.pop((0, 0), set()):
@@ -62,17 +61,12 @@ class PieceSums:
                     file.seek(head + start * row)
                     good = zlib.crc32(file.read((stop - start) * row)) in sums
                     covered[start:stop] = bytes([good]) * (stop - start)
-        for place in range(n):
-            if not covered[place]:
-                bad = (
-                    [*bad[:-1], (bad[-1][0], place + 1)] if bad and bad[-1][1] == place else [*bad, (place, place + 1)]
-                )
-        return bad
+        return merged([(place, place + 1) for place in range(n) if not covered[place]])
 
     def _pieces(self) -> dict[Span, set[int]]:
         """A piece may have been written more than once: any of its checksums will do."""
         found: dict[Span, set[int]] = {}
-        for path in self._files():
+        for path in files_of_all(self.block, ".sums"):
             for line in path.read_bytes().split(b"\n")[:-1]:
                 try:
                     start, stop, crc = line.split()
@@ -81,13 +75,31 @@ class PieceSums:
                     continue  # a line that is damaged tells of nothing
         return found
 
-    def _files(self) -> list[Path]:
-        own = self.block.with_suffix(".sums")
-        return [*([own] if own.exists() else []), *self.block.parent.glob(f"{self.block.stem}.process-*.sums")]
 
-    @staticmethod
-    def _ends_in_a_line(handle: int) -> bool:
-        return os.pread(handle, 1, os.fstat(handle).st_size - 1) == b"\n"
+def own_file(block: Path, ending: str, rank: int) -> Path:
+    """What a process keeps next to a block: the first one ``round-1.sums``, another ``round-1.process-2.sums``."""
+    return block.with_suffix(f".process-{rank}{ending}" if rank else ending)
+
+
+def files_of_all(block: Path, ending: str) -> list[Path]:
+    """Such files of every process that there was."""
+    first = own_file(block, ending, 0)
+    return [*([first] if first.exists() else []), *block.parent.glob(f"{block.stem}.process-*{ending}")]
+
+
+def merged(spans: list[Span]) -> list[Span]:
+    """Spans that touch or overlap become one.
+
+    >>> merged([(4, 6), (0, 2), (2, 3)])
+    [(0, 3), (4, 6)]
+    """
+    out: list[Span] = []
+    for start, stop in sorted(spans):
+        if out and start <= out[-1][1]:
+            out[-1] = (out[-1][0], max(stop, out[-1][1]))
+        else:
+            out.append((start, stop))
+    return [span for span in out if span[0] < span[1]]
 
 
 def check_block(path: Path, n: int, size: int) -> None:
@@ -105,9 +117,8 @@ def check_block(path: Path, n: int, size: int) -> None:
 
 def load_array(path: Path) -> NDArray[Any]:
     """A small ``.npy`` file, whole and checked."""
+    content = read_bytes(path)
     try:
-        return np.load(BytesIO(read_bytes(path)), allow_pickle=False)
-    except MeadaError:
-        raise
+        return np.load(BytesIO(content), allow_pickle=False)
     except (OSError, ValueError, EOFError, MemoryError) as error:
         raise MeadaError(f"{path} is damaged: it must be a .npy file, got {error}") from None

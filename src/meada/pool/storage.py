@@ -5,7 +5,7 @@ import os
 import warnings
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from torch import Tensor
 from meada.errors import MeadaError
 from meada.files import naming, write_json
 from meada.machine.distributed import World
-from meada.pool.piece_sums import PieceSums, Span
+from meada.machine.limits import map_npy
+from meada.pool.piece_sums import PieceSums, Span, files_of_all, merged, own_file
 from meada.types import Labels
 
 TOUCHED = 64 << 10  # bytes that the kernel maps around a page that is asked for
@@ -25,7 +26,6 @@ RESIDENT = 512 << 20  # bytes of a file on disk that may be in the process at on
 NUMPY = {torch.uint8: np.uint8, torch.float32: np.float32, torch.float64: np.float64}
 
 
-@dataclass(frozen=True)
 class DiskImages:
     """A finished ``.npy`` file, indexed like a tensor.
 
@@ -33,18 +33,15 @@ class DiskImages:
     add up in the process, so its memory stays the same however large the pool is.
     """
 
-    path: Path
-    shape: tuple[int, ...]
-    dtype: torch.dtype
-    _map: "_Map" = field(default_factory=lambda: _Map(), compare=False, repr=False)
-
-    @classmethod
-    def open(cls, path: Path) -> "DiskImages":
+    def __init__(self, path: Path) -> None:
         array = _mapped(path)
         dtype = next((t for t, n in NUMPY.items() if array.dtype == n), None)
         if dtype is None or not array.ndim:
             raise MeadaError(f"{path} is damaged: images must be uint8 or floats, got {array.dtype}")
-        return cls(path, tuple(array.shape), dtype)
+        self.path, self.dtype = path, dtype
+        self.shape: tuple[int, ...] = tuple(array.shape)
+        self._array: NDArray[Any] | None = None
+        self._read = 0  # bytes that may have come into memory since the file was mapped
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -55,47 +52,26 @@ class DiskImages:
 
     def __getitem__(self, index: Labels | slice) -> Tensor:
         where = index.numpy() if isinstance(index, Tensor) else index
-        taken = self._map.of(self.path)[where]
+        self._array = np.asarray(_mapped(self.path)) if self._array is None else self._array
+        taken = self._array[where]
         taken = taken.copy() if taken.base is not None else taken  # a slice is a view of the map
-        self._map.used(len(taken) * max(TOUCHED, self.nbytes // max(len(self), 1)))
+        self._read += len(taken) * max(TOUCHED, self.nbytes // max(len(self), 1))
+        if self._read > RESIDENT:
+            self._array, self._read = None, 0
         return torch.from_numpy(taken)
-
-
-@dataclass
-class _Map:
-    """A file's mapping, and how much of it may have come into memory since it was made."""
-
-    array: NDArray[Any] | None = None
-    bytes: int = 0
-
-    def of(self, path: Path) -> NDArray[Any]:
-        if self.array is None:
-            self.array = np.asarray(_mapped(path))
-        return self.array
-
-    def used(self, more: int) -> None:
-        self.bytes += more
-        if self.bytes > RESIDENT:
-            self.array, self.bytes = None, 0
 
 
 class BlockFile:
     """One ``.npy`` file of a known shape, and next to it each process's note of what it has written.
 
-    A process that dies in the middle leaves all of it behind; the next ones open it and go on,
-    however many they are.
+    A process that dies in the middle leaves all of it behind; the next ones open it and go on, however many they are.
     """
 
     def __init__(
-        self,
-        path: Path,
-        shape: tuple[int, ...],
-        dtype: torch.dtype,
-        origin: str,
-        world: World | None = None,
+        self, path: Path, shape: tuple[int, ...], dtype: torch.dtype, origin: str, world: World | None = None
     ) -> None:
         world = world or World()
-        self.path, self.note = path, _note(path, world.rank)
+        self.path, self.note = path, own_file(path, ".json", world.rank)
         self._about: dict[str, Any] = {"shape": list(shape), "dtype": str(dtype), "origin": origin}
         self._row = torch.Size(shape[1:]).numel() * dtype.itemsize
         self._sums = PieceSums(path, world.rank)
@@ -103,7 +79,7 @@ class BlockFile:
         spans = self._earlier_spans() if world.is_node_writer else []
         if world.is_node_writer:
             spans = self._undamaged(spans, shape[0])
-            for note in _notes(path):
+            for note in files_of_all(path, ".json"):
                 note.unlink()
             if spans:
                 self._write_note(spans)
@@ -135,7 +111,7 @@ class BlockFile:
             os.fdatasync(file.fileno())
         self._sums.add(at, at + count, content)
         self.there[at : at + count] = 1
-        self._spans = _merged([*self._spans, (at, at + count)])
+        self._spans = merged([*self._spans, (at, at + count)])
         self._write_note(self._spans)
 
     def read(self, at: int, count: int) -> bytes:
@@ -164,21 +140,12 @@ class BlockFile:
 
     def _earlier_spans(self) -> list[Span]:
         spans: list[Span] = []
-        for path in _notes(self.path) if self.path.exists() else []:
+        for path in files_of_all(self.path, ".json") if self.path.exists() else []:
             note = _read_note(path)
             written = int(note.pop("written", 0))
             listed = note.pop("spans", [(0, written)])
             spans += [(start, stop) for start, stop in listed] if note == self._about else []
-        return _merged(spans)
-
-
-def _note(path: Path, rank: int) -> Path:
-    return path.with_suffix(f".process-{rank}.json" if rank else ".json")
-
-
-def _notes(path: Path) -> list[Path]:
-    first = _note(path, 0)
-    return [*([first] if first.exists() else []), *path.parent.glob(f"{path.stem}.process-*.json")]
+        return merged(spans)
 
 
 def _read_note(path: Path) -> dict[str, Any]:
@@ -201,26 +168,11 @@ def _without(spans: list[Span], damaged: list[Span]) -> list[Span]:
     """
     for low, high in damaged:
         spans = [piece for a, b in spans for piece in ((a, min(b, low)), (max(a, high), b))]
-    return _merged([span for span in spans if span[0] < span[1]])
+    return merged([span for span in spans if span[0] < span[1]])
 
 
 def _crc(content: Any) -> str:
     return f"{zlib.crc32(json.dumps(content).encode()):08x}"
-
-
-def _merged(spans: list[Span]) -> list[Span]:
-    """Spans that touch or overlap become one.
-
-    >>> _merged([(4, 6), (0, 2), (2, 3)])
-    [(0, 3), (4, 6)]
-    """
-    out: list[Span] = []
-    for start, stop in sorted(spans):
-        if out and start <= out[-1][1]:
-            out[-1] = (out[-1][0], max(stop, out[-1][1]))
-        else:
-            out.append((start, stop))
-    return [span for span in out if span[0] < span[1]]
 
 
 def exchange(file: BlockFile, pieces: Sequence[Labels], world: World) -> None:
@@ -245,26 +197,22 @@ def exchange(file: BlockFile, pieces: Sequence[Labels], world: World) -> None:
 def read_block(path: Path, *, on_disk: bool) -> "Tensor | DiskImages":
     """The images of a finished block: in memory, or left where they are."""
     if on_disk:
-        return DiskImages.open(path)
+        return DiskImages(path)
     return torch.from_numpy(np.array(_mapped(path)))
 
 
 def _mapped(path: Path) -> NDArray[Any]:
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise MeadaError(f"{path} must be a block of the pool, got a file that cannot be read ({error})") from error
+        return map_npy(path)
+    except MeadaError as error:
+        raise MeadaError(f"{path} must be a block of the pool, got a file that cannot be read ({error})") from None
 
 
 def _reserve(path: Path, shape: tuple[int, ...], dtype: torch.dtype) -> bytes:
     """A file of full size whose bytes are claimed now, so that a full disk is found at once; its header."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".draft")
-    header = {
-        "descr": np.lib.format.dtype_to_descr(np.dtype(NUMPY[dtype])),
-        "fortran_order": False,
-        "shape": shape,
-    }
+    header = {"descr": np.lib.format.dtype_to_descr(np.dtype(NUMPY[dtype])), "fortran_order": False, "shape": shape}
     try:
         with naming(path), open(draft, "wb") as file:
             np.lib.format.write_array_header_1_0(file, header)

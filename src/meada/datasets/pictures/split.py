@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from meada.datasets.pictures.listing import Picture
-from meada.datasets.pictures.survey import Survey, near, together
+from meada.datasets.pictures.survey import Survey, grouped, near
 from meada.datasets.pictures.tree import share
 from meada.errors import MeadaError
 from meada.streams import stream
@@ -26,16 +26,14 @@ def split(own: Survey, *, held_out: float, seed: int) -> tuple[list[Picture], li
     kept = _one_by_one(own, held_out, seed) if alone else _whole_units(found, held_out, seed)
     if not kept:
         raise MeadaError(f"{own.root} has one picture of each class: none can be held out")
-    ordered = _by_cell(own.pictures)
+    ordered = [p for cell in _cells(own).values() for p in cell]
     return [p for p in ordered if p.file not in kept], [p for p in ordered if p.file in kept]
 
 
 def _refuse_single(own: Survey) -> None:
     """A class is trained on and held out: that takes two pictures that differ."""
-    contents: dict[str, set[str]] = {}
-    for p in own.pictures:
-        contents.setdefault(p.label, set()).add(own.looks[p.file].content)
-    single = [name for name, found in contents.items() if len(found) < 2]
+    classes = grouped(own.pictures, lambda p: p.label)
+    single = [name for name, found in classes.items() if len({own.looks[p.file].content for p in found}) < 2]
     if single and not own.multilabel:
         more = f" (and {len(single) - 1:,} more classes like it)" if len(single) > 1 else ""
         raise MeadaError(
@@ -47,8 +45,8 @@ def _refuse_single(own: Survey) -> None:
 def units(own: Survey) -> list[Unit]:
     """Pictures that share pixels or a group, directly or through others."""
     files = [p.file for p in own.pictures]
-    linked = together(files, (own.looks[file].content for file in files))
-    linked += together(files, (f"group {p.group}" if p.group else f"alone {p.file}" for p in own.pictures))
+    copies = grouped(files, lambda file: own.looks[file].content).values()
+    named = grouped((p for p in own.pictures if p.group), lambda p: p.group).values()
     root = {file: file for file in files}
 
     def find(file: str) -> str:
@@ -56,28 +54,22 @@ def units(own: Survey) -> list[Unit]:
             root[file] = file = root[root[file]]
         return file
 
-    for first, *others in linked:
+    for first, *others in [*copies, *([p.file for p in group] for group in named)]:
         for other in others:
             root[find(other)] = find(first)
-    picture = {p.file: p for p in own.pictures}
-    return [[picture[file] for file in unit] for unit in together(files, map(find, files))]
+    return [*grouped(own.pictures, lambda p: find(p.file)).values()]
 
 
-def _by_cell(pictures: Sequence[Picture]) -> list[Picture]:
-    """Cell by cell, in the order in which cells are first met."""
-    cells: dict[Cell, dict[str, Picture]] = {}
-    for p in pictures:
-        cells.setdefault((p.domain, p.label), {})[p.file] = p
-    return [p for cell in cells.values() for p in cell.values()]
+def _cells(own: Survey) -> dict[Cell, list[Picture]]:
+    """Pictures by domain and class, in the order in which these are first met."""
+    return grouped(own.pictures, lambda p: (p.domain, p.label))
 
 
 def _one_by_one(own: Survey, held_out: float, seed: int) -> set[str]:
     """A draw of each cell by itself."""
-    cells: dict[Cell, list[str]] = {}
-    for p in _by_cell(own.pictures):
-        cells.setdefault((p.domain, p.label), []).append(p.file)
-    drawn = (share(files, "crossval", held_out, f"{seed} {cell[0]} {cell[1]}") for cell, files in cells.items())
-    return {file for files in drawn for file in files}
+    files = {cell: [p.file for p in pictures] for cell, pictures in _cells(own).items()}
+    drawn = (share(some, "crossval", held_out, f"{seed} {cell[0]} {cell[1]}") for cell, some in files.items())
+    return {file for some in drawn for file in some}
 
 
 def _whole_units(found: Sequence[Unit], held_out: float, seed: int) -> set[str]:
@@ -113,8 +105,7 @@ def _whole_units(found: Sequence[Unit], held_out: float, seed: int) -> set[str]:
 
 def warnings(own: Survey, fit: Sequence[Picture], kept: Sequence[Picture]) -> Iterator[str]:
     """What makes the held-out score look better or worse than it is."""
-    missing = sorted(set(own.classes) - _shown(own, kept))
-    if missing:
+    if missing := sorted(set(own.classes) - _shown(own, kept)):
         yield f"{len(missing)} classes have no held-out picture, such as '{missing[0]}'"
     yield from alike("held-out", own, kept, own, fit)
 
@@ -128,8 +119,8 @@ def _shown(own: Survey, pictures: Sequence[Picture]) -> set[str]:
 def alike(name: str, survey: Survey, these: Sequence[Picture], own: Survey, fit: Sequence[Picture]) -> Iterator[str]:
     """Warns of pictures that look like one of their own class that is trained on."""
     found = list[tuple[Picture, Picture]]()
-    candidates = _by_label(fit)
-    for label, mine in _by_label(these).items():
+    candidates = grouped(fit, lambda p: p.label)
+    for label, mine in grouped(these, lambda p: p.label).items():
         others = candidates.get(label, [])
         hashes = [survey.looks[p.file].coarse for p in mine], [own.looks[p.file].coarse for p in others]
         found += [(mine[i], others[j]) for i, j in near(*hashes)]
@@ -138,10 +129,3 @@ def alike(name: str, survey: Survey, these: Sequence[Picture], own: Survey, fit:
             f"{len(found):,} of {len(these):,} {name} pictures look nearly the same as one to train on, such as "
             f"{found[0][0].file} and {found[0][1].file}: if they show one object, name it with group"
         )
-
-
-def _by_label(pictures: Sequence[Picture]) -> dict[str, list[Picture]]:
-    found: dict[str, list[Picture]] = {}
-    for p in pictures:
-        found.setdefault(p.label, []).append(p)
-    return found

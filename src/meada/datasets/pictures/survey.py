@@ -2,13 +2,13 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ from meada.errors import MeadaError
 from meada.files import write_json
 from meada.machine.limits import read_text
 
+T = TypeVar("T")
+K = TypeVar("K")
 SHAPE = (9, 8)  # pixels that the coarse hash compares, each with its right neighbour: 8 x 8 bits
 MARGIN = 2  # levels that the right neighbour must be brighter by: noise of a flat area is no edge
 BITS = 64
@@ -36,12 +38,6 @@ class Look(NamedTuple):
     height: int
     content: str  # hash of the decoded pixels: the same for copies, whatever their name or format
     coarse: str  # difference hash in hexadecimal digits: nearly the same for pictures that look alike
-
-
-def look(image: Image.Image, size: tuple[int, int]) -> Look:
-    """``image`` is upright RGB, ``size`` the width and height of the file."""
-    content = sha256(f"{image.size}".encode() + image.tobytes()).hexdigest()[:32]
-    return Look(*size, content, difference_hash(image))
 
 
 def difference_hash(image: Image.Image) -> str:
@@ -79,17 +75,12 @@ def _signs(hashes: Sequence[str]) -> NDArray[np.float32]:
     return (2 * bits.astype(np.float32) - 1) * (bits.sum(1, keepdims=True) >= PLAIN)
 
 
-def copies(looks: Mapping[str, Look]) -> list[list[str]]:
-    """Files with the same pixels, where there are at least two."""
-    return [files for files in together(looks, (one.content for one in looks.values())) if len(files) > 1]
-
-
-def together(files: Iterable[str], keys: Iterable[str]) -> list[list[str]]:
-    """Files by their key, in order of their first file."""
-    found: dict[str, list[str]] = {}
-    for file, key in zip(files, keys, strict=True):
-        found.setdefault(key, []).append(file)
-    return list(found.values())
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Items by their key, in order of the first of each."""
+    found: dict[K, list[T]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
 
 
 FORMAT = "meada-survey/2"
@@ -159,7 +150,7 @@ def _remarks(listed: Listed, good: Sequence[Picture]) -> Iterator[str]:
 
 
 def _about_copies(good: Sequence[Picture], looks: dict[str, Look], shown: int = 3) -> Iterator[str]:
-    found = copies(looks)
+    found = [files for files in grouped(looks, lambda file: looks[file].content).values() if len(files) > 1]
     if not found:
         return
     names = "; ".join(" = ".join(files[:2]) for files in found[:shown])
@@ -169,8 +160,7 @@ def _about_copies(good: Sequence[Picture], looks: dict[str, Look], shown: int = 
         f"({names}{more}): copies are all trained on or all held out"
     )
     label = {p.file: p.label for p in good}
-    differ = [files for files in found if len({label[file] for file in files}) > 1]
-    if differ:
+    if differ := [files for files in found if len({label[file] for file in files}) > 1]:
         first, *_, last = sorted(differ[0], key=lambda file: label[file])
         yield (
             f"{len(differ):,} of these pictures have copies in several classes, such as {first} in '{label[first]}' "
@@ -206,8 +196,9 @@ def _look(root: Path, files: Sequence[str], tell: Tell | None) -> list[Look | st
     def one(file: str) -> Look | str:
         try:
             pixels = upright(root / file, lenient=True)
+            content = sha256(f"{pixels.size}".encode() + pixels.tobytes()).hexdigest()[:32]
             with Image.open(root / file) as image:
-                return look(pixels, image.size)
+                return Look(*image.size, content, difference_hash(pixels))
         except MeadaError as error:
             return str(error)
 

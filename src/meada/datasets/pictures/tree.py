@@ -7,7 +7,7 @@ from typing import Literal
 
 import torch
 
-from meada.datasets.pictures.decode import ENDINGS
+from meada.datasets.pictures.listing import folders_in, is_picture
 from meada.errors import MeadaError
 from meada.machine.limits import read_text
 from meada.streams import stream
@@ -33,11 +33,11 @@ def read_tree(folder: Path) -> Tree:
         raise MeadaError(f"{folder} must be a folder DOMAIN/CLASS/*.jpg, got none")
     pictures = folder / "images" if (folder / "images").is_dir() else folder
     lists = folder / "splits" if (folder / "splits").is_dir() else None
-    domains = [name for name in _folders(pictures) if (pictures / name) != lists]
-    classes = sorted({name for domain in domains for name in _folders(pictures / domain)})
+    domains = [domain for domain in folders_in(pictures) if domain != lists]
+    classes = sorted({folder.name for domain in domains for folder in folders_in(domain)})
     if not classes:
         raise MeadaError(f"{pictures} must hold DOMAIN/CLASS folders, got none")
-    return Tree(pictures, lists, tuple(domains), tuple(classes))
+    return Tree(pictures, lists, tuple(domain.name for domain in domains), tuple(classes))
 
 
 def part(tree: Tree, domain: str, split: Split, *, held_out: float, seed: int) -> list[Entry]:
@@ -53,20 +53,12 @@ def part(tree: Tree, domain: str, split: Split, *, held_out: float, seed: int) -
         path = tree.lists / f"{domain}_{split}_kfold.txt"
         entries = _listed(tree, path, domain, known)
         if split != "crossval" and entries:  # a few pictures to choose by may lack a rare class
-            listed = {k for _, k in entries}
-            tree.faults.extend(
-                f"{path.name} names no picture of {tree.classes[k]}"
-                for k, names in found.items()
-                if names and k not in listed
-            )
+            unnamed = {k for k, names in found.items() if names} - {k for _, k in entries}
+            tree.faults.extend(f"{path.name} names no picture of {tree.classes[k]}" for k in sorted(unnamed))
         return entries
-    if split == "test":
-        return [(name, k) for k, names in found.items() for name in names]
-    return [
-        (name, k)
-        for k, names in found.items()
-        for name in share(names, split, held_out, f"{seed} {domain} {tree.classes[k]}")
-    ]
+    if split != "test":
+        found = {k: share(some, split, held_out, f"{seed} {domain} {tree.classes[k]}") for k, some in found.items()}
+    return [(name, k) for k, names in found.items() for name in names]
 
 
 def read_list(path: Path, classes: Sequence[str]) -> tuple[list[Entry], list[str]]:
@@ -118,9 +110,4 @@ def _pictures(tree: Tree, domain: str, name: str) -> list[str]:
     folder = tree.pictures / domain / name
     if not folder.is_dir():
         return []
-    files = sorted(p.name for p in folder.iterdir() if p.suffix.lower() in ENDINGS)
-    return [f"{domain}/{name}/{file}" for file in files if not file.startswith(".")]
-
-
-def _folders(path: Path) -> list[str]:
-    return sorted(p.name for p in path.iterdir() if p.is_dir() and not p.name.startswith("."))
+    return [f"{domain}/{name}/{file.name}" for file in sorted(folder.iterdir()) if is_picture(file)]

@@ -156,10 +156,11 @@ def locate(file: File, root: Path) -> Path:
         return path
     elif regular(path).stat().st_size == 0:
         problem = "is empty"
-    elif looks_like_html(head(path)):
-        problem = "is a web page, not data"
     else:
-        return path
+        with path.open("rb") as stream:
+            if not looks_like_html(stream.read(HEAD)):
+                return path
+        problem = "is a web page, not data"
     raise MeadaError(f"{path} {problem}")
 
 
@@ -170,11 +171,6 @@ def advised(entry: Domain, file: File) -> Iterator[None]:
         yield
     except MeadaError as error:
         raise MeadaError(f"{error}; {advice(entry, file)}") from error
-
-
-def head(path: Path) -> bytes:
-    with path.open("rb") as stream:
-        return stream.read(HEAD)
 
 
 def looks_like_html(start: bytes) -> bool:

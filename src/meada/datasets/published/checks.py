@@ -46,8 +46,7 @@ def examine(entry: Domain, root: Path, count: Callable[[str, Path], int] = count
     Readable data whose checksum or number of images is not the published one is ``different``.
     """
     root = catalogue.home(entry, root)
-    missing = [file for file in entry.files if not catalogue.present(file, root)]
-    if missing:
+    if missing := [file for file in entry.files if not catalogue.present(file, root)]:
         state: State = "absent" if len(missing) == len(entry.files) else "incomplete"
         note = f"{root / missing[0].path} is missing; {advice(entry, missing[0])}"
         return Report(entry.name, state, note)
@@ -61,11 +60,8 @@ def examine(entry: Domain, root: Path, count: Callable[[str, Path], int] = count
     if images != entry.images:
         notes.insert(0, f"{entry.images:,} images are published")
     md5 = {file.path: found for file, found in sums.items()}
-    note = "; ".join([f"{images:,} images", *notes, _trust(entry, bool(wrong))])
-    return Report(entry.name, "different" if notes else "whole", note, images, md5)
-
-
-def _trust(entry: Domain, wrong: bool) -> str:
+    trust = "readable all the same" if wrong else "checksums as published"
     if not all(file.md5 for file in entry.files):
-        return "no checksum is published, so only the number of images can be compared"
-    return "readable all the same" if wrong else "checksums as published"
+        trust = "no checksum is published, so only the number of images can be compared"
+    note = "; ".join([f"{images:,} images", *notes, trust])
+    return Report(entry.name, "different" if notes else "whole", note, images, md5)

@@ -59,7 +59,13 @@ def fetch(file: File, root: Path, progress: Progress = lambda done, total: None)
             part.unlink()
         if file.size is None or _size(part) < file.size:
             _receive(file, part, progress)
-        _verify(file, part)
+        found = catalogue.md5(part)
+        if file.md5 not in (None, found):
+            part.unlink()  # more bytes cannot make it right
+            raise MeadaError(
+                f"{file.url} gave a file with md5 {found}, {catalogue.verdict(file, found)}: "
+                "it is not kept, and the same command begins afresh"
+            )
         os.replace(part, target)
     except OSError as error:
         raise MeadaError(f"{error.filename or part} cannot be written: {error.strerror}") from error
@@ -69,6 +75,7 @@ def fetch(file: File, root: Path, progress: Progress = lambda done, total: None)
 def _receive(file: File, part: Path, progress: Progress) -> None:
     """Append to ``part`` what the server still has to give."""
     response, start, total = _ask(file, _size(part))
+    done = start
     with response:
         chunk = _read(response)
         # checked before what is already there is touched
@@ -76,22 +83,24 @@ def _receive(file: File, part: Path, progress: Progress) -> None:
             raise _web_page(file)
         if chunk is not None and file.size is not None and total != file.size:
             raise MeadaError(f"{file.url} offers {total:,} bytes: {file.size:,} are published")
-        if chunk is None:
-            raise _broke_off(file, part, total)
-        with part.open("ab") as stream:
-            stream.truncate(start)  # 0 where the server sends the whole file again
-            done = start
-            while chunk:
-                done += len(chunk)
-                if total is not None and done > total:
-                    raise MeadaError(f"{file.url} sends more than {total:,} bytes")
-                stream.write(chunk)
-                progress(done, total)
-                chunk = _read(response)
-            stream.flush()
-            os.fsync(stream.fileno())
+        if chunk is not None:
+            with part.open("ab") as stream:
+                stream.truncate(start)  # 0 where the server sends the whole file again
+                while chunk:
+                    done += len(chunk)
+                    if total is not None and done > total:
+                        raise MeadaError(f"{file.url} sends more than {total:,} bytes")
+                    stream.write(chunk)
+                    progress(done, total)
+                    chunk = _read(response)
+                stream.flush()
+                os.fsync(stream.fileno())
     if chunk is None or (total is not None and done < total):
-        raise _broke_off(file, part, total)
+        of = "" if total is None else f" of {total:,}"
+        raise MeadaError(
+            f"{file.url} broke off at {_size(part):,}{of} bytes: they are kept in {part}, "
+            "and the same command goes on from there"
+        )
 
 
 def _read(response: Response) -> bytes | None:
@@ -102,26 +111,8 @@ def _read(response: Response) -> bytes | None:
         return None
 
 
-def _broke_off(file: File, part: Path, total: int | None) -> MeadaError:
-    of = "" if total is None else f" of {total:,}"
-    return MeadaError(
-        f"{file.url} broke off at {_size(part):,}{of} bytes: they are kept in {part}, "
-        "and the same command goes on from there"
-    )
-
-
 def _web_page(file: File) -> MeadaError:
     return MeadaError(f"{file.url} answers with a web page, not with {file.name}")
-
-
-def _verify(file: File, part: Path) -> None:
-    found = catalogue.md5(part)
-    if file.md5 not in (None, found):
-        part.unlink()  # more bytes cannot make it right
-        raise MeadaError(
-            f"{file.url} gave a file with md5 {found}, {catalogue.verdict(file, found)}: "
-            "it is not kept, and the same command begins afresh"
-        )
 
 
 def _size(part: Path) -> int:
@@ -150,9 +141,7 @@ def _ask(file: File, have: int) -> tuple[Response, int, int | None]:
 def _open(file: File, have: int) -> Response:
     url = file.url or ""
     _check_scheme(url)
-    headers = {"User-Agent": "meada", "Accept-Encoding": "identity"}
-    if have:
-        headers["Range"] = f"bytes={have}-"
+    headers = {"User-Agent": "meada", "Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     opener = urllib.request.build_opener(_Redirects)
     try:
         response: Response = opener.open(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)

@@ -82,14 +82,10 @@ def read_svhn(path: Path, side: int = 32) -> Raw:
         )
     if y.size != x.shape[3]:
         raise MeadaError(f"{path} must have one label per image, got {y.size:,} labels for {x.shape[3]:,} images")
-    return Raw(np.ascontiguousarray(x.transpose(3, 2, 0, 1)), _digits(path, y.reshape(-1)))
-
-
-def _digits(path: Path, y: NDArray[Any]) -> NDArray[np.int64]:
     wrong = y[~np.isin(y, np.arange(11))]
     if len(wrong):
         raise MeadaError(f"{path} must have labels from 1 to 9, and 10 for a zero, got the label {wrong[0]}")
-    return y.astype(np.int64) % 10
+    return Raw(np.ascontiguousarray(x.transpose(3, 2, 0, 1)), y.reshape(-1).astype(np.int64) % 10)
 
 
 HEADER = 128  # bytes; the last two are IM or MI and tell the order of bytes
@@ -213,15 +209,13 @@ def read_pngs(entries: list[tuple[str, int]], folder: Path, side: int = 32) -> R
 
 def read_png_list(listing: Path) -> list[tuple[str, int]]:
     """Lines of ``name label``."""
-    lines = read_text(listing).splitlines()
-    return [_entry(listing, number, line) for number, line in enumerate(lines, start=1)]
-
-
-def _entry(listing: Path, number: int, line: str) -> tuple[str, int]:
-    match line.split():
-        case [name, ("0" | "1" | "2" | "3" | "4" | "5" | "6" | "7" | "8" | "9") as label] if name == Path(name).name:
-            return name, int(label)
-    raise MeadaError(f"{listing}, line {number}: '{line[:40]}' is not a file's name and a digit")
+    entries = []
+    for number, line in enumerate(read_text(listing).splitlines(), start=1):
+        words = line.split()
+        if len(words) != 2 or words[0] != Path(words[0]).name or words[1] not in tuple("0123456789"):
+            raise MeadaError(f"{listing}, line {number}: '{line[:40]}' is not a file's name and a digit")
+        entries.append((words[0], int(words[1])))
+    return entries
 
 
 def read_image(path: Path, side: int) -> NDArray[np.uint8]:

@@ -121,11 +121,8 @@ def check_splits(net: nn.Module, x: Images) -> None:
     """Refuse a network whose logits are not what its last ``nn.Linear`` gives."""
     seen: list[Logits] = []
     hook = head_of(net).register_forward_hook(lambda _m, _x, out: seen.append(out))
-    try:
-        with torch.no_grad(), frozen(net):
-            logits = net(x)
-    finally:
-        hook.remove()
+    with hook, torch.no_grad(), frozen(net):
+        logits = net(x)
     if len(seen) != 1 or not torch.equal(seen[0].to(logits), logits):
         raise MeadaError(
             f"the logits of {type(net).__name__} must be the output of its last nn.Linear, "

@@ -12,22 +12,13 @@ from meada.types import Images, Labels
 Rule = Literal["pool", "latest", "source"]
 
 
-def _everyone(pool: Pool) -> Labels:
-    return torch.arange(len(pool))
-
-
-def _latest(pool: Pool) -> Labels:
-    return torch.arange(len(pool) - len(pool.blocks[-1].labels), len(pool))
-
-
-def _source(pool: Pool) -> Labels:
-    return torch.arange(len(pool.blocks[0].labels))
-
-
 PARENTS: dict[str, Callable[[Pool], Labels]] = {
-    "pool": _everyone,  # Algorithm 1: every sample of D, so D doubles
-    "latest": _latest,  # the paper's equation for X_i^k: N new ones from the round before
-    "source": _source,  # N new ones from the source each time
+    # Algorithm 1: every sample of D, so D doubles
+    "pool": lambda pool: torch.arange(len(pool)),
+    # the paper's equation for X_i^k: N new ones from the round before
+    "latest": lambda pool: torch.arange(len(pool) - len(pool.blocks[-1].labels), len(pool)),
+    # N new ones from the source each time
+    "source": lambda pool: torch.arange(len(pool.blocks[0].labels)),
 }
 GROWTH: dict[str, Callable[[int, int], int]] = {
     "pool": lambda n, rounds: n * 2**rounds,
@@ -37,13 +28,7 @@ GROWTH: dict[str, Callable[[int, int], int]] = {
 
 
 def append_in_blocks(
-    pool: Pool,
-    parents: Labels,
-    children: Callable[[Labels], Images],
-    context: Context,
-    *,
-    block: int,
-    kind: str = "",
+    pool: Pool, parents: Labels, children: Callable[[Labels], Images], context: Context, *, block: int, kind: str = ""
 ) -> None:
     """Give each of ``parents`` a child; ``children`` makes those of up to ``block`` parents.
 

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from meada.methods.method import Context
-from meada.spaces import Random, view_random
+from meada.spaces import Random, Space, view_random
 from meada.types import Batch, Images, Logits, Scalar
 
 
@@ -23,14 +23,15 @@ def batch_random(batch: Batch, context: Context, candidate: int = 0) -> Random:
     return view_random(context.seed, context.step, candidate, sample_index(batch))
 
 
-def views_loss(
-    net: nn.Module,
-    batch: Batch,
-    views: Sequence[Images],
-    *,
-    labelled: int,
-    consistency: float,
+def random_views_loss(
+    net: nn.Module, batch: Batch, context: Context, *, space: Space, views: int, clean: bool, consistency: float
 ) -> Scalar:
+    """Of ``views`` random views, after the ``clean`` image or without it; the first of all has the label."""
+    made = [space.view(batch.x, batch_random(batch, context, j), context.step) for j in range(views)]
+    return views_loss(net, batch, [batch.x, *made] if clean else made, labelled=1, consistency=consistency)
+
+
+def views_loss(net: nn.Module, batch: Batch, views: Sequence[Images], *, labelled: int, consistency: float) -> Scalar:
     """Mean cross-entropy of the first ``labelled`` views plus ``consistency`` times the divergence of all.
 
     One forward pass over all views, so that batch norm sees them together.

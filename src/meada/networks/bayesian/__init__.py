@@ -34,26 +34,9 @@ HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 @runtime_checkable
 class Prior(Protocol):
-    """Weights are independent: one log density a weight."""
+    """Weights are independent: one log density a weight, as ``torch.distributions.Normal`` gives it."""
 
     def log_prob(self, theta: Tensor) -> Tensor: ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Gaussian:
-    r""":math:`N(0, \sigma^2)`, for which the divergence has a closed form.
-
-    >>> Gaussian(sigma=1.0).log_prob(torch.zeros(1))
-    tensor([-0.9189])
-    """
-
-    sigma: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_range("prior", "(0, inf)", sigma=self.sigma)
-
-    def log_prob(self, theta: Tensor) -> Tensor:
-        return -0.5 * (theta / self.sigma).square() - math.log(self.sigma) - HALF_LOG_2PI
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,9 +94,8 @@ Prediction = Literal["mean_softmax", "posterior_mean"]
 class Bayesian(Stochastic):
     """Mixin of the network: what a forward pass is when no weight sample is in use.
 
-    Training mode: one new sample from torch's global generator, as dropout does. Eval mode: the log
-    of the mean softmax over ``samples`` fixed samples, which serves as logits everywhere; or the
-    logits of the posterior's mean.
+    Training mode: one new sample from torch's global generator, as dropout does. Eval mode: the log of the mean softmax
+    over ``samples`` fixed samples, which serves as logits everywhere; or the logits of the posterior's mean.
     """
 
     prior: Prior
@@ -142,14 +124,9 @@ class Bayesian(Stochastic):
 
 
 def to_bayesian(
-    net: nn.Module,
-    prior: Prior | None = None,
-    *,
-    rho: float = -5.0,
-    samples: int = 8,
-    predict: Prediction = "mean_softmax",
-    seed: int = 0,
-) -> nn.Module:
+    net: nn.Module, prior: Prior | None = None, *, rho: float = -5.0, samples: int = 8,
+    predict: Prediction = "mean_softmax", seed: int = 0,
+) -> nn.Module:  # fmt: skip
     """A copy of ``net`` in which every Linear and Conv2d has a posterior around its weights.
 
     Names of submodules stay; a parameter ``weight`` becomes ``weight_mu`` and ``weight_rho``. A
@@ -159,8 +136,7 @@ def to_bayesian(
         prior: of each weight; the supplement's scale mixture by default.
         rho: initial value of every posterior's rho, sigma = softplus(rho); at -5 it is 0.0067, so that early
             training is like the given network's.
-        samples: S, weight samples of a prediction in eval mode; fixed by ``seed``, so that it is always
-            the same.
+        samples: S, weight samples of a prediction in eval mode; fixed by ``seed``, so that it is always the same.
         predict: in eval mode the log of the mean softmax, or the posterior mean's logits.
 
     >>> net = to_bayesian(nn.Sequential(nn.Flatten(), nn.Linear(4, 2)), predict="posterior_mean")
@@ -202,8 +178,8 @@ def sharing_samples(net: nn.Module) -> Iterator[None]:
 def divergence(net: nn.Module, sample: WeightSample) -> Scalar:
     r""":math:`\log q(\theta_j) - \log p(\theta_j)` of a sample, whose mean over samples is the KL.
 
-    >>> from meada.networks.bayesian import Gaussian
-    >>> net = to_bayesian(nn.Linear(300, 300, bias=False), Gaussian(), rho=0.5413)  # sigma = 1
+    >>> prior = torch.distributions.Normal(0.0, 1.0)
+    >>> net = to_bayesian(nn.Linear(300, 300, bias=False), prior, rho=0.5413)  # sigma = 1
     >>> _ = nn.init.constant_(net.weight_mu, 2.0)
     >>> round(divergence(net, WeightSample(0)).item() / 300**2, 1)  # KL(N(2, 1) || N(0, 1)) = 2^2 / 2
     2.0

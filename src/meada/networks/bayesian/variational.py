@@ -5,7 +5,7 @@ read differently, so groups, dilation, padding modes and hooks are as they were.
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import NamedTuple
 
@@ -85,11 +85,9 @@ def _both(mixin: type[Stochastic], own: type[nn.Module]) -> type[nn.Module]:
     return type(f"{mixin.__name__}{own.__name__}", (mixin, own), {})
 
 
-@contextmanager
-def using_weights(net: nn.Module, sample: WeightSample) -> Iterator[None]:
+def using_weights(net: nn.Module, sample: WeightSample) -> AbstractContextManager[None]:
     """Every forward pass inside uses the weights of ``sample``."""
-    with temporarily([m for m in net.modules() if isinstance(m, Stochastic)], "sample", sample):
-        yield
+    return temporarily([m for m in net.modules() if isinstance(m, Stochastic)], "sample", sample)
 
 
 LAYERS = (nn.Linear, nn.Conv2d)
@@ -130,7 +128,8 @@ def make_variational(layer: nn.Module, place: str, rho: float) -> None:
     add_mixin(Variational, layer)
     for name, mu in own.items():
         layer.register_parameter(f"{name}_mu", mu)
-        layer.register_parameter(f"{name}_rho", None if mu is None else _rho(mu, rho))
+        deviation = None if mu is None else nn.Parameter(torch.full_like(mu, rho), requires_grad=mu.requires_grad)
+        layer.register_parameter(f"{name}_rho", deviation)
     layer.place = place  # type: ignore[assignment]
 
 
@@ -165,7 +164,3 @@ def _refuse_shared(net: nn.Module) -> None:
                     f"layers '{owners[id(weight)]}' and '{full}' share one weight tensor: give each its own, "
                     "or call a single module twice"
                 )
-
-
-def _rho(mu: nn.Parameter, rho: float) -> nn.Parameter:
-    return nn.Parameter(torch.full_like(mu, rho), requires_grad=mu.requires_grad)
