@@ -1,4 +1,4 @@
-"""Write the site's formulas as MathML, which browsers draw themselves, and refuse pages that load anything from elsewhere."""
+"""Write formulas as MathML, which browsers draw themselves, and refuse pages that load anything from elsewhere."""
 
 import re
 from pathlib import Path
@@ -9,6 +9,8 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 
 ELSEWHERE = re.compile(r'<(?:script|img|iframe|link rel="stylesheet")[^>]*(?:src|href)="(?:https?:)?//[^"]*"')
+FUNCTION = r"<mi>(?:log|exp)</mi>"
+SPACE = '<mspace width="0.167em" />'  # TeX's thin space around the name of a function
 log = logging.getLogger(__name__)
 
 
@@ -21,7 +23,8 @@ def mathml(formula: str, display: str = "inline") -> str:
     found = convert(formula, display=display)
     if unknown := re.findall(r"\\[a-zA-Z]+", found):
         raise ValueError(f"formulas must use commands that MathML can be made of, got {', '.join(unknown)}")
-    return found
+    found = re.sub(rf"(</mi>|</msub>)({FUNCTION})", rf"\1{SPACE}\2", found)
+    return re.sub(rf"({FUNCTION})(?!<mo)", rf"\1{SPACE}", found)
 
 
 def inline(translator, node):  # type: ignore[no-untyped-def]

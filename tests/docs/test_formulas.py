@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("latex2mathml", reason="the extra 'docs' is not installed")
-from sphinx.application import Sphinx  # noqa: E402
+from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
-from formulas import mathml  # noqa: E402
+from formulas import mathml
 
 FORMULAS = r"""
 Site
