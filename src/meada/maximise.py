@@ -70,7 +70,7 @@ def perturb(
     >>> bool(net(harder)[0, 0] < net(x)[0, 0])  # the right class lost ground
     True
     """
-    x, y = images_and_labels(x, y, net)
+    x, y = images_and_labels(x, y, net, gradients=True)
     check_count("steps", steps, least=0)
     check_numbers(beta=beta, gamma=gamma)
     check_count("block", block or 0, least=0)
@@ -223,8 +223,8 @@ def scoring(
 
 def _index(index: Any, n: int) -> Any:
     rows = np.arange(n) if index is None else np.asarray(index)
-    if rows.shape != (n,):
-        raise MeadaError(f"index must have one integer per image ({n}), got shape {rows.shape}")
+    if rows.shape != (n,) or (n and rows.dtype.kind not in "iu"):
+        raise MeadaError(f"index must have one integer per image ({n}), got shape {rows.shape} of {rows.dtype}")
     return rows
 
 
