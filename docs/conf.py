@@ -15,13 +15,21 @@ project = "meada"
 author = "The meada developers"
 copyright = "2026, the meada authors"
 release = version = meada.__version__
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.doctest", "sphinx.ext.napoleon", "sphinx_copybutton"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.doctest",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "formulas",  # formulas.py, in this folder
+]
 exclude_patterns = ["_build"]
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "amsmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "force"
 nb_execution_timeout = 300
+nb_execution_in_temp = True  # what tutorials write does not stay in docs/
 nb_execution_raise_on_error = True
 nb_merge_streams = True
 suppress_warnings = ["myst-nb.lexer"]  # cells of pages that were not executed
@@ -31,6 +39,7 @@ autodoc_typehints = "none"  # shapes are in the signature's own words, in the do
 smartquotes = False  # --set is not a dash
 copybutton_prompt_text = "$ "
 
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"meada {release}"
 html_static_path: list[str] = []

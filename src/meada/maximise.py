@@ -70,7 +70,7 @@ def perturb(
     >>> bool(net(harder)[0, 0] < net(x)[0, 0])  # the right class lost ground
     True
     """
-    x, y = images_and_labels(x, y, net)
+    x, y = images_and_labels(x, y, net, gradients=True)
     check_count("steps", steps, least=0)
     check_numbers(beta=beta, gamma=gamma)
     check_count("block", block or 0, least=0)
@@ -157,8 +157,8 @@ def hard_views(
     check_count("seed", seed, least=0)
     check_count("step", step, least=0)
     rows = np.arange(len(x)) if index is None else np.asarray(index)
-    if rows.shape != (len(x),):
-        raise MeadaError(f"index must have one integer per image ({len(x)}), got shape {rows.shape}")
+    if rows.shape != (len(x),) or (len(x) and rows.dtype.kind not in "iu"):
+        raise MeadaError(f"index must have one integer per image ({len(x)}), got shape {rows.shape} of {rows.dtype}")
     objective, found = Objective(beta=beta, gamma=gamma), find_space(space)
     return tilted_views(net, x, y, found, objective, k=k, hardness=hardness, seed=seed, step=step, rows=rows)
 

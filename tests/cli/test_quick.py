@@ -5,14 +5,26 @@ import sys
 
 import pytest
 
-from meada.cli.quick import TABLES, names
+from meada.cli.quick import RECIPE, SECTIONS, TABLES, domains, fields, names
 from meada.datasets import DATASETS
+from meada.datasets.published.catalogue import CATALOGUE
 from meada.evaluation.selection import RULES
 from meada.methods import METHODS
 from meada.networks import NETWORKS
+from meada.reproduce.sets import RECIPES, RUNS
+from meada.runs.recipe import SECTIONS as REAL_SECTIONS
+from meada.runs.recipe import Recipe
 from meada.spaces import SPACES
 
-REAL = {"methods": METHODS, "networks": NETWORKS, "datasets": DATASETS, "spaces": SPACES, "rules": RULES}
+REAL = {
+    "methods": METHODS,
+    "networks": NETWORKS,
+    "datasets": DATASETS,
+    "spaces": SPACES,
+    "rules": RULES,
+    "sets of recipes": RECIPES,
+    "sets of runs": RUNS,
+}
 HEAVY = """
 import sys
 from meada.cli.main import main
@@ -29,6 +41,13 @@ def test_names_read_from_source_are_those_of_the_table(table):
     assert names(table) == list(REAL[table])
 
 
+def test_keys_and_domains_read_from_source_are_the_real_ones():
+    assert fields(*RECIPE) == list(Recipe.model_fields) and domains() and set(domains()) == set(CATALOGUE)
+    assert {name: fields(*SECTIONS[name]) for name in SECTIONS} == {
+        name: list(model.model_fields) for name, model in REAL_SECTIONS.items()
+    }
+
+
 @pytest.mark.parametrize(
     "command, code, sentence",
     [
@@ -40,6 +59,17 @@ def test_names_read_from_source_are_those_of_the_table(table):
         ("train digits/meada --out x --set beta", 2, "the form a.b=c"),
         ("sweep digits/meda --out x", 2, "did you mean"),
         ("predict nowhere a.png", 2, "nowhere holds no run to predict: there is no such folder"),
+        ("predict nowhere", 2, "Missing argument"),
+        ("traim", 2, "Did you mean 'train'?"),
+        ("train nosuch", 2, "Missing option '--out'"),
+        ("train digits/meada --out x --set plan.rouns=2", 2, "unknown key 'plan.rouns': did you mean 'rounds'?"),
+        ("sweep digits/meada --out x --set pla.rounds=2", 2, "unknown key 'pla.rounds': did you mean 'plan'?"),
+        ("reproduce digts", 2, "unknown set of runs 'digts': did you mean 'digits'?"),
+        ("data get mnst", 2, "unknown domain 'mnst': did you mean 'mnist'?"),
+        ("data check mnst", 2, "unknown domain 'mnst'"),
+        ("corrupt cifr10 --out x", 2, "did you mean 'cifar10'?"),
+        ("robustify --data nowhere --out x", 2, "nowhere is neither a folder"),
+        ("robustify --data . --test nowhere --out x", 2, "nowhere is neither a folder"),
         ("evaluate nowhere", 2, "nowhere holds no run to evaluate"),
         ("evaluate . --rule lst", 2, "did you mean 'last'?"),
         ("report nowhere", 2, "nowhere holds no run to report"),

@@ -79,6 +79,10 @@ def test_another_size_is_resized_as_in_training(folder):
         ("*.nothing", "no file matches"),
         (3, "pictures must be paths, Pillow images, arrays or tensors, got int"),
         (torch.rand(1, 32, 32), r"a tensor must be \(3, H, W\)"),
+        (torch.rand(1, 32, 32), r"got \(1, 32, 32\): grey\? use images.repeat_interleave\(3, -3\)"),
+        (torch.rand(3, 32, 32).to_sparse(), "a tensor must be dense, got torch.sparse_coo"),
+        (torch.rand(3, 32, 32, device="meta"), "a tensor must be dense, got a meta tensor"),
+        (np.empty((32, 32, 3), dtype=object), "pixels must be uint8 or floats in .0, 1., got object"),
         (torch.full((3, 32, 32), 255.0), r"pixels must lie in \[0, 1\], got 255 to 255"),
         (torch.full((3, 32, 32), math.nan), "pixels must lie in"),
         (torch.zeros(3, 32, 32, dtype=torch.long), "pixels must be uint8 or floats"),
@@ -117,3 +121,9 @@ def test_missing_files_are_named_and_the_others_predicted(folder, tmp_path):
     good, bad = json.loads(got.output)
     assert good["label"] in CLASSES and "must be a picture file, got nothing there" in bad["error"]
     assert isinstance(got.exception, MeadaError) and "gone.png must be a picture file" in str(got.exception)
+
+
+def test_big_endian_arrays_are_taken(folder):
+    model = meada.load(folder / "model.safetensors")
+    image = np.random.default_rng(0).random((20, 24, 3), np.float32)
+    assert model.predict(image.astype(">f4")) == model.predict(image)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import nn
 
 from meada.errors import MeadaError
@@ -129,3 +130,28 @@ def test_classes_that_the_network_does_not_know():
     check_classes(Y, 3)
     with pytest.raises(MeadaError, match=r"labels must be in 0\.\.1, .* got 0 to 2"):
         check_classes(Y, 2)
+
+
+def test_pil_images_are_taken():
+    pixels = (X * 255).byte()
+    pictures = [Image.fromarray(one.permute(1, 2, 0).numpy()) for one in pixels]
+    assert torch.equal(as_images(pictures), pixels)
+    assert as_images([one.convert("L") for one in pictures]).shape == (6, 1, 8, 8)
+    refused([pictures[0], pictures[1].resize((4, 4))], [0, 1], "a list of Image")
+
+
+def test_big_endian_arrays_and_columns_of_objects_are_taken():
+    assert torch.equal(as_images(X.numpy().astype(">f4")).float(), X.float())
+    assert as_labels(np.array([2, 0, 1], dtype=object), 3).tolist() == [2, 0, 1]
+    refused(X, np.array([None] * 6, dtype=object), "labels", "ndarray of object")
+
+
+def test_names_of_classes_are_refused_by_name():
+    refused(X, ["cat", "dog"] * 3, "got the text 'cat': number the classes")
+    refused(X, np.array(["cat", "dog"] * 3), "got the text 'cat': number the classes")
+
+
+def test_masks_and_a_single_output_are_named():
+    refused(X > 0.5, Y, "bool: use images.float()")
+    with pytest.raises(MeadaError, match="got 0 to 1: give a network of two classes two outputs"):
+        check_classes(torch.tensor([0, 1]), 1)

@@ -1,6 +1,7 @@
 """A part of a batch becomes harder, whatever normalisation lies before the network, and the network stays."""
 
 from copy import deepcopy
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from torch import nn
 
 import meada
 from meada.errors import MeadaError
-from meada.integrations import harden_batch, hardened
+from meada.integrations import HardViewsMixin, harden_batch, hardened
 
 MEAN, STD = (0.4, 0.5, 0.6), (0.2, 0.25, 0.3)
 
@@ -73,3 +74,45 @@ def test_a_loader_keeps_whatever_else_its_batches_hold(net, data):
     x, y = data
     (batch,) = hardened([(x, y, "names")], net, share=1.0)
     assert batch[2] == "names" and torch.equal(batch[1], y) and not torch.equal(batch[0], x)
+
+
+class Seen:
+    """Stands in for Hugging Face's Trainer: keeps what the loss is computed of."""
+
+    def compute_loss(self, model, inputs, *args, **kwargs):
+        self.inputs = inputs
+        return model(inputs["pixel_values"])
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Flatten(), nn.Linear(192, 3))
+
+    def forward(self, pixel_values):
+        return {"logits": self.net(pixel_values)}
+
+
+@pytest.mark.parametrize("mean, std", [(None, None), ([0.5] * 3, [0.25] * 3)])
+def test_the_mixin_takes_the_normalisation_of_the_image_processor(mean, std):
+    class Trainer(HardViewsMixin, Seen):
+        image_mean, image_std, share = mean, std, 1.0
+        processing_class = SimpleNamespace(image_mean=[0.5] * 3, image_std=[0.25] * 3, do_normalize=True)
+
+    trainer, x = Trainer(), (torch.rand(4, 3, 8, 8) - 0.5) / 0.25
+    trainer.compute_loss(Model(), {"pixel_values": x, "labels": torch.tensor([0, 1, 2, 0])})
+    views = trainer.inputs["pixel_values"] * 0.25 + 0.5
+    assert views.shape == x.shape and views.min() >= -1e-6 and views.max() <= 1 + 1e-6
+    assert not torch.equal(trainer.inputs["pixel_values"], x)
+
+
+def test_the_mixin_names_what_is_missing():
+    class Trainer(HardViewsMixin, Seen):
+        image_mean = 0.5
+
+    batch = {"pixel_values": torch.rand(4, 3, 8, 8), "labels": torch.tensor([0, 1, 2, 0])}
+    with pytest.raises(MeadaError, match="image_mean and image_std must both be given, got 0.5 and None"):
+        Trainer().compute_loss(Model(), batch)
+    Trainer.image_std = 0.5
+    with pytest.raises(MeadaError, match="must have pixel_values and labels, got image"):
+        Trainer().compute_loss(Model(), {"image": batch["pixel_values"]})

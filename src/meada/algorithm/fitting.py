@@ -6,6 +6,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
+from numbers import Integral
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -44,6 +45,8 @@ ELSEWHERE = {  # what people look for among the settings
 VALIDATIONS = 10  # times that validation data is scored in a run, unless validate_every says otherwise
 
 
+@torch.inference_mode(False)
+@torch.enable_grad()  # whatever the caller is in
 def fit(
     net: nn.Module,
     data: Any,
@@ -93,7 +96,7 @@ def fit(
     _check(plan, seed, validate_every, embedding)
     name, chosen = _method(method, settings)
     checked = _validation(validation, side)
-    listeners, plan = as_callbacks(callbacks), plan or Plan()
+    listeners, plan, seed = as_callbacks(callbacks), plan or Plan(), int(seed)
     descent_used = _descent(descent, optimiser, net)
     if device is not None:
         net.to(_device(device))
@@ -250,7 +253,7 @@ def _check(plan: Any, seed: Any, validate_every: Any, embedding: Any) -> None:
         raise MeadaError(f"plan must be a meada.Plan, got {type(plan).__name__}")
     if embedding is not None and not isinstance(embedding, str):
         raise MeadaError(f"embedding must be the name of a submodule, got {embedding!r}")
-    if not isinstance(seed, int) or not 0 <= seed < 1 << 63:
+    if not isinstance(seed, Integral) or not 0 <= seed < 1 << 63:
         raise MeadaError(f"seed must be a whole number from 0 to 2^63 - 1, got {seed!r}")
     if validate_every is not None and (not isinstance(validate_every, int) or validate_every < 1):
         raise MeadaError(f"validate_every must be a whole number from 1 up, got {validate_every!r}")

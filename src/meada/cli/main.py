@@ -52,6 +52,7 @@ for verb in (
 app.command(context_settings=BENCH_SETTINGS)(bench)
 app.command()(doctor)
 answer_typos(app)
+answer_typos(data)
 
 
 @app.callback(invoke_without_command=True)

@@ -18,6 +18,15 @@ TABLES = {
     "datasets": ("datasets/__init__.py", "DATASETS"),
     "spaces": ("spaces/__init__.py", "SPACES"),
     "rules": ("evaluation/selection.py", "RULES"),
+    "sets of recipes": ("reproduce/sets.py", "RECIPES"),
+    "sets of runs": ("reproduce/sets.py", "RUNS"),
+}
+RECIPE = ("runs/recipe.py", "Recipe")
+SECTIONS = {  # tables of a recipe whose keys are the fields of a class
+    "plan": ("algorithm/__init__.py", "Plan"),
+    "descent": ("methods/parts/descent.py", "Descent"),
+    "pool": ("runs/recipe.py", "PoolSettings"),
+    "evaluation": ("runs/recipe.py", "EvaluationSettings"),
 }
 
 
@@ -70,6 +79,27 @@ def names(table: str) -> list[str]:
     raise AssertionError(f"{file} has no table {name}")
 
 
+@cache
+def fields(file: str, name: str) -> list[str]:
+    """The annotated fields of a class, without importing the module that has it.
+
+    >>> fields("algorithm/__init__.py", "Plan")[:2]
+    ['rounds', 'min_steps']
+    """
+    nodes = ast.parse((ROOT / file).read_text(encoding="utf-8")).body
+    body = next(node.body for node in nodes if isinstance(node, ast.ClassDef) and node.name == name)
+    return [n.target.id for n in body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)]
+
+
+@cache
+def domains() -> list[str]:
+    """The names in the catalogue of published data: the first argument of each entry."""
+    tree = ast.parse((ROOT / "datasets/published/catalogue.py").read_text(encoding="utf-8"))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    makers = [call.args[0] for call in calls if call.func.id in ("Domain", "_cifar") and call.args]  # type: ignore[attr-defined]
+    return [arg.value for arg in makers if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
+
+
 def answer_typos(app: typer.Typer) -> None:
     """Check what every verb is given before it is called."""
     for command in app.registered_commands:
@@ -98,6 +128,57 @@ def check(verb: str, given: Mapping[str, Any]) -> None:
     for change in given.get("set_") or []:
         if not change.partition("=")[0].strip() or "=" not in change:
             raise MeadaError(f"--set must have the form a.b=c, as in plan.rounds=2, got {change}")
+        if verb in ("train", "sweep", "reproduce", "quickstart"):
+            _check_key(change.partition("=")[0].strip())
+    if verb in CHECKS:
+        CHECKS[verb](given)
+
+
+def _check_key(key: str) -> None:
+    """Refuse a key that no recipe has; those of a method, a network or a data set are checked when it is imported."""
+    first, _, second = key.partition(".")
+    known = [*fields(*RECIPE), "scale"]
+    if first not in known:
+        raise MeadaError(f"unknown key '{key}': {nearest(first, known)}")
+    if second and first in SECTIONS and second not in fields(*SECTIONS[first]):
+        raise MeadaError(f"unknown key '{key}': {nearest(second, fields(*SECTIONS[first]))}")
+
+
+def _check_set(given: Mapping[str, Any]) -> None:
+    known = [*names("sets of recipes"), *names("sets of runs")]
+    if given["what"] not in known:
+        raise MeadaError(f"unknown set of runs '{given['what']}': {nearest(given['what'], known)}")
+
+
+def _check_domains(given: Mapping[str, Any]) -> None:
+    for name in given.get("names") or []:
+        if name not in domains():
+            raise MeadaError(f"unknown domain '{name}': {nearest(name, domains())}")
+
+
+def _check_source(given: Mapping[str, Any]) -> None:
+    """Of ``corrupt``: a folder, a file or a name."""
+    text, known = given["source"], [name for name in domains() if name.startswith("cifar")]
+    if text not in known and not Path(text).is_dir() and Path(text).suffix != ".npy":
+        raise MeadaError(f"'{text}' is neither a folder nor a .npy file of images; {nearest(text, known)}")
+
+
+def _check_pictures(given: Mapping[str, Any]) -> None:
+    """Of ``robustify``: what it trains and tests on must be there."""
+    for path in [*_paths(given.get("data")), *_paths(given.get("test"))]:
+        if not path.exists():
+            raise MeadaError(
+                f"{path} is neither a folder CLASS/*.jpg (or DOMAIN/CLASS/*.jpg) nor a .csv file: it does not exist"
+            )
+
+
+CHECKS: dict[str, Callable[[Mapping[str, Any]], None]] = {
+    "reproduce": _check_set,
+    "get": _check_domains,
+    "check": _check_domains,
+    "corrupt": _check_source,
+    "robustify": _check_pictures,
+}
 
 
 def _paths(value: Any) -> list[Path]:

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, DistributedSampler, IterableDataset, de
 from torch.utils.data.sampler import RandomSampler, SequentialSampler
 
 from meada.errors import MeadaError
-from meada.images.inputs import as_images, as_labels
+from meada.images.inputs import as_images, as_labels, from_pil
 from meada.pool import Pool
 from meada.pool.storage import BlockFile, DiskImages
 from meada.types import Labels
@@ -143,9 +143,8 @@ def first_key(item: Mapping[str, Any], keys: Sequence[str]) -> str:
 def _image(x: Any) -> Tensor:
     if isinstance(x, Tensor):
         return x
-    if hasattr(x, "convert"):  # a PIL image; grey stays one channel
-        pixels = np.asarray(x if x.mode == "L" else x.convert("RGB"))
-        return torch.from_numpy(np.array(pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)))
+    if hasattr(x, "convert"):  # a PIL image
+        return torch.from_numpy(from_pil(x))
     if isinstance(x, np.ndarray):
         return torch.from_numpy(np.require(x, requirements=["C", "W"]))
     raise MeadaError(f"the images of the data set must be tensors, arrays or PIL images, got {type(x).__name__}")

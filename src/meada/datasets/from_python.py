@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
+from torch.utils.data import DataLoader
 
 from meada.datasets.examples import check_map_style, first_key
 from meada.datasets.pictures.decode import eight_bits, flat
@@ -64,8 +65,9 @@ def pictures_of(data: Any, folder: Path, *, name: str = "data", group: str = "",
 
 def _columns(data: Any) -> Columns:
     kinds = "a folder, a CSV file, a Dataset or a Hugging Face dataset"
-    if isinstance(data, tuple | list):
-        raise MeadaError(f"data must be {kinds}, got {type(data).__name__}")
+    if isinstance(data, tuple | list | DataLoader):
+        hint = ": give its .dataset" if isinstance(data, DataLoader) else ""
+        raise MeadaError(f"data must be {kinds}, got {type(data).__name__}{hint}")
     check_map_style(data, kinds, "write its pictures to a folder CLASS/*.png")
     features = getattr(data, "features", None)
     if isinstance(features, Mapping):

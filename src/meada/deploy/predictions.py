@@ -104,8 +104,11 @@ def prepared(pictures: Any, side: int) -> Iterator[Tensor]:
         yield from _resized(pictures, side)
     elif isinstance(pictures, np.ndarray):
         if pictures.ndim not in (3, 4) or pictures.shape[-1] != 3:
-            raise MeadaError(f"an array must be (H, W, 3) or (N, H, W, 3), got {pictures.shape}")
-        channels_first = np.ascontiguousarray(np.moveaxis(pictures, -1, -3))
+            grey = ": grey? use np.stack([image] * 3, -1)" if pictures.ndim == 2 else ""
+            raise MeadaError(f"an array must be (H, W, 3) or (N, H, W, 3), got {pictures.shape}{grey}")
+        if pictures.dtype.kind not in "uifb":
+            raise MeadaError(f"pixels must be uint8 or floats in [0, 1], got {pictures.dtype}")
+        channels_first = np.ascontiguousarray(np.moveaxis(pictures, -1, -3), pictures.dtype.newbyteorder("="))
         yield from _resized(_tensor(channels_first, scale=False), side)
     elif isinstance(pictures, Sequence):
         for one in pictures:
@@ -146,8 +149,11 @@ def _decoded(path: Path, side: int) -> np.ndarray:
 
 def _resized(images: Tensor, side: int) -> Iterator[Tensor]:
     """Images of another size are resized as Pillow does, with antialiasing."""
+    if images.layout != torch.strided or images.is_meta:
+        raise MeadaError(f"a tensor must be dense, got {'a meta tensor' if images.is_meta else images.layout}")
     if images.ndim not in (3, 4) or images.shape[-3] != 3 or 0 in images.shape:
-        raise MeadaError(f"a tensor must be (3, H, W) or (N, 3, H, W), got {tuple(images.shape)}")
+        grey = ": grey? use images.repeat_interleave(3, -3)" if images.ndim > 2 and images.shape[-3] == 1 else ""
+        raise MeadaError(f"a tensor must be (3, H, W) or (N, 3, H, W), got {tuple(images.shape)}{grey}")
     if images.dtype != torch.uint8 and not images.is_floating_point():
         raise MeadaError(f"pixels must be uint8 or floats in [0, 1], got {images.dtype}")
     for one in images.reshape(-1, *images.shape[-3:]):

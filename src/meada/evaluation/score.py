@@ -1,11 +1,12 @@
 """Score a network on each domain: accuracy and calibration (ECE, NLL, Brier score)."""
 
+from array import array
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, one_hot
+from torch.nn.functional import nll_loss, one_hot
 
 from meada.datasets.examples import arrays, batches
 from meada.errors import MeadaError, NonFiniteError
@@ -15,9 +16,10 @@ from meada.networks.bayesian import sharing_samples
 from meada.networks.embedding import forward_pass, unwrap
 from meada.networks.freezing import frozen
 from meada.pool import as_float
-from meada.types import Labels, Logits
+from meada.types import Labels, Logits, PerSample
 
 Scores = dict[str, float | int]
+BLOCK = 4096  # images whose probabilities are computed at once
 
 
 def predict(net: nn.Module, images: Tensor, *, batch_size: int = 256, world: World | None = None) -> Logits:
@@ -28,22 +30,31 @@ def predict(net: nn.Module, images: Tensor, *, batch_size: int = 256, world: Wor
     if world and world.size > 1:
         return _shared_out(net, images, batch_size, world)
     net = unwrap(net)
+    with frozen(net), sharing_samples(net):
+        return torch.cat([_logits(net, x) for x in images.split(batch_size)])
+
+
+def _logits(net: nn.Module, x: Tensor) -> Logits:
     weight = next((p for p in net.parameters() if p.is_floating_point()), torch.empty(0))
-    with frozen(net), sharing_samples(net), torch.inference_mode():
-        pieces = [forward_pass(net, as_float(x).to(weight)).cpu() for x in images.split(batch_size)]
-    return torch.cat(pieces)
+    with torch.inference_mode():
+        return forward_pass(net, as_float(x).to(weight)).cpu()
 
 
-def _logits_and_labels(
-    net: nn.Module, data: Any, batch_size: int, world: World | None, side: int
-) -> tuple[Logits, Labels]:
-    """Of all that ``data`` holds; only the logits of it stay in memory."""
-    if (pair := arrays(data, side)) is not None:
-        _check_some(len(pair[1]))
-        return predict(net, pair[0], batch_size=batch_size, world=world), pair[1]
-    found = [(predict(net, x, batch_size=batch_size), y.cpu()) for x, y in batches(data, batch_size)]
-    _check_some(len(found))
-    return torch.cat([logits for logits, _ in found]), torch.cat([y for _, y in found])
+def _for_each_batch(
+    net: nn.Module, data: Any, batch_size: int, world: World | None, side: int, use: Callable[[Logits, Labels], None]
+) -> None:
+    """Give the logits and labels of one batch after the other to ``use``; none of them stays in memory."""
+    pair = arrays(data, side)
+    if world and world.size > 1 and pair is not None:
+        logits = predict(net, pair[0], batch_size=batch_size, world=world)
+        for part, y in zip(logits.split(batch_size), pair[1].split(batch_size), strict=True):
+            use(part, y)
+        return
+    net = unwrap(net)
+    with frozen(net), sharing_samples(net):
+        for x, y in batches(pair or data, batch_size):
+            for part, truth in zip(x.split(batch_size), y.cpu().split(batch_size), strict=True):
+                use(_logits(net, part), truth)
 
 
 def _check_some(n: int) -> None:
@@ -67,12 +78,51 @@ def refuse_non_finite(logits: Logits, domain: str, step: int | None = None) -> N
     Traceback (most recent call last):
     meada.errors.NonFiniteError: logits must be finite, got NaN or infinity for 1 of 1 images of 'svhn' at step 200
     """
-    wrong = int((~logits.isfinite()).any(-1).sum())
+    _refuse(_non_finite(logits), len(logits), domain, step)
+
+
+def _non_finite(logits: Logits) -> int:
+    return int((~logits.isfinite()).any(-1).sum())
+
+
+def _refuse(wrong: int, n: int, domain: str, step: int | None) -> None:
     if wrong:
         when = "" if step is None else f" at step {step}"
         raise NonFiniteError(
-            f"logits must be finite, got NaN or infinity for {wrong:,} of {len(logits):,} images of '{domain}'{when}"
+            f"logits must be finite, got NaN or infinity for {wrong:,} of {n:,} images of '{domain}'{when}"
         )
+
+
+class PerImage:
+    """The five numbers per image that scores are computed from: memory does not grow with the number of classes.
+
+    They lie in one block that grows. One small tensor per batch would stay in the gaps that batches of images leave
+    behind, and the allocator could use none of these gaps for the next batch.
+    """
+
+    def __init__(self) -> None:
+        self.rows, self.wrong = array("d"), 0
+
+    def __len__(self) -> int:
+        return len(self.rows) // 5
+
+    def add(self, logits: Logits, labels: Labels) -> None:
+        confidence, hit = _confidence(logits, labels)
+        right = (logits.argmax(-1) == labels).double()
+        each = (right, confidence, hit, _log_likelihood(logits, labels), _squared_distance(logits, labels))
+        self.rows.frombytes(torch.stack(each, 1).numpy().tobytes())
+        self.wrong += _non_finite(logits)
+
+    def scores(self) -> Scores:
+        rows = torch.frombuffer(self.rows, dtype=torch.float64).view(-1, 5)
+        right, confidence, hit, log_likelihood, distance = rows.T.contiguous()
+        return {
+            "accuracy": 100 * int(right.sum()) / len(rows),
+            "n": len(rows),
+            "ece": _calibration_gap(confidence, hit, 15),
+            "nll": _mean_of_truth(log_likelihood),
+            "brier": float(distance.mean()),
+        }
 
 
 def score(logits: Logits, labels: Labels) -> Scores:
@@ -81,14 +131,10 @@ def score(logits: Logits, labels: Labels) -> Scores:
     >>> score(torch.tensor([[9.0, 0.0], [9.0, 0.0]]), torch.tensor([0, 1]))["accuracy"]
     50.0
     """
-    right = int((logits.argmax(-1) == labels).sum())
-    return {
-        "accuracy": 100 * right / len(labels),
-        "n": len(labels),
-        "ece": expected_calibration_error(logits, labels),
-        "nll": negative_log_likelihood(logits, labels),
-        "brier": brier(logits, labels),
-    }
+    found = PerImage()
+    for part, y in zip(logits.split(BLOCK), labels.split(BLOCK), strict=True):
+        found.add(part, y)
+    return found.scores()
 
 
 def by_severity(logits: Logits, labels: Labels, severities: int) -> dict[str, list[float | int]]:
@@ -109,7 +155,7 @@ def evaluate(
     *,
     batch_size: int = 256,
     severities: int = 0,
-    each: Callable[[str, Logits, Labels], None] = lambda *_: None,
+    each: Callable[[str, Logits, Labels], None] | None = None,
     world: World | None = None,
     step: int | None = None,
     side: int = 224,
@@ -134,20 +180,37 @@ def evaluate(
     results: dict[str, dict[str, Any]] = {}
     for name, data in domains.items():
         try:
-            logits, labels = _logits_and_labels(net, data, batch_size, world, side)
-            check_classes(labels, logits.shape[1])
+            found, kept = _scored(net, data, batch_size, world, side, keep=bool(each or severities))
         except MeadaError as error:
             raise type(error)(f"domain '{name}': {error}") from error
-        refuse_non_finite(logits, name, step)
-        each(name, logits, labels)
-        results[name] = dict(score(logits, labels))
+        _refuse(found.wrong, len(found), name, step)
+        if each:
+            each(name, *kept)
+        results[name] = dict(found.scores())
         if severities:
-            results[name]["by_severity"] = by_severity(logits, labels, severities)
+            results[name]["by_severity"] = by_severity(*kept, severities)
     return results
 
 
+def _scored(
+    net: nn.Module, data: Any, batch_size: int, world: World | None, side: int, *, keep: bool
+) -> tuple[PerImage, tuple[Logits, Labels]]:
+    """What scores are computed from; and all logits with their labels, if they are to be kept."""
+    found, kept = PerImage(), list[tuple[Logits, Labels]]()
+
+    def use(logits: Logits, labels: Labels) -> None:
+        check_classes(labels, logits.shape[1])
+        found.add(logits, labels)
+        kept.extend([(logits, labels)] if keep else [])
+
+    _for_each_batch(net, data, batch_size, world, side, use)
+    _check_some(len(found))
+    nothing = torch.empty(0, 0), torch.empty(0, dtype=torch.long)
+    return found, (torch.cat([a for a, _ in kept]), torch.cat([b for _, b in kept])) if keep else nothing
+
+
 def negative_log_likelihood(logits: Logits, labels: Labels) -> float:
-    return float(cross_entropy(logits.double(), labels))
+    return _mean_of_truth(_log_likelihood(logits, labels))
 
 
 def brier(logits: Logits, labels: Labels) -> float:
@@ -156,8 +219,7 @@ def brier(logits: Logits, labels: Labels) -> float:
     >>> brier(torch.zeros(1, 2), torch.tensor([0]))
     0.5
     """
-    p = logits.double().softmax(-1)
-    return float((p - one_hot(labels, p.shape[-1])).square().sum(-1).mean())
+    return float(_squared_distance(logits, labels).mean())
 
 
 def expected_calibration_error(logits: Logits, labels: Labels, bins: int = 15) -> float:
@@ -167,9 +229,31 @@ def expected_calibration_error(logits: Logits, labels: Labels, bins: int = 15) -
     >>> expected_calibration_error(logits, torch.tensor([0, 1]))
     0.0
     """
+    return _calibration_gap(*_confidence(logits, labels), bins)
+
+
+def _log_likelihood(logits: Logits, labels: Labels) -> PerSample:
+    return logits.double().log_softmax(-1).gather(1, labels[:, None])[:, 0]
+
+
+def _mean_of_truth(log_likelihood: PerSample) -> float:
+    # nll_loss adds in the order of cross_entropy: the same bits as of all classes at once
+    return float(nll_loss(log_likelihood[:, None], torch.zeros(len(log_likelihood), dtype=torch.long)))
+
+
+def _squared_distance(logits: Logits, labels: Labels) -> PerSample:
+    p = logits.double().softmax(-1)
+    return (p - one_hot(labels, p.shape[-1])).square().sum(-1)
+
+
+def _confidence(logits: Logits, labels: Labels) -> tuple[PerSample, PerSample]:
+    """The probability of the guess, and whether it is right."""
     confidence, guess = logits.double().softmax(-1).max(-1)
-    right = (guess == labels).double()
+    return confidence, (guess == labels).double()
+
+
+def _calibration_gap(confidence: PerSample, right: PerSample, bins: int) -> float:
     # Bins are (a, b]: a confidence of exactly 1 falls into the last one.
     which = (confidence * bins).ceil().long().clamp(1, bins) - 1
     gap = torch.zeros(bins, dtype=torch.float64).index_add_(0, which, confidence - right)
-    return float(gap.abs().sum() / len(labels))
+    return float(gap.abs().sum() / len(right))

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
@@ -13,13 +14,17 @@ from meada.types import Images, Labels
 
 ROUNDING = 1e-3  # floats this far outside [0, 1] are clamped: resizing overshoots by about as much
 CHANNELS = (1, 3, 4)  # grey, colour, colour with transparency
+ONE_OUTPUT = ": give a network of two classes two outputs"
 NORMALISED = 10.0  # images divided by a standard deviation stay below it; 8-bit values do not
 
 
-def images_and_labels(x: Any, y: Any, net: nn.Module | None = None) -> tuple[Images, Labels]:
+def images_and_labels(
+    x: Any, y: Any, net: nn.Module | None = None, *, gradients: bool = False
+) -> tuple[Images, Labels]:
     """Images as floats in [0, 1] of shape (N, C, H, W) and labels as int64, where ``net`` is and in its precision.
 
-    Takes tensors, arrays or lists; images as floats in [0, 1] or as uint8 from 0 to 255.
+    Takes tensors, arrays or lists; images as floats in [0, 1] or as uint8 from 0 to 255. ``gradients`` asks for a
+    network that they can be computed of.
 
     >>> x, y = images_and_labels(np.full((2, 1, 4, 4), 255, np.uint8), [3, 7])
     >>> x.max(), y
@@ -27,6 +32,8 @@ def images_and_labels(x: Any, y: Any, net: nn.Module | None = None) -> tuple[Ima
     """
     if net is not None:
         check_network(net)
+        if gradients:
+            check_gradients(net)
     images = as_images(x)
     labels = as_labels(y, len(images))
     weight = next((p for p in net.parameters() if p.is_floating_point()), None) if net is not None else None
@@ -44,7 +51,11 @@ def as_images(x: Any) -> Tensor:
     if not images.is_floating_point():
         raise MeadaError(
             f"images must be floats in [0, 1] or uint8 from 0 to 255, got {_name(images.dtype)}: "
-            "for whole numbers from 0 to 255 use images.to(torch.uint8)"
+            + (
+                "use images.float()"
+                if images.dtype == torch.bool
+                else "for values from 0 to 255 use images.to(torch.uint8)"
+            )
         )
     return in_unit_range(images)
 
@@ -75,6 +86,11 @@ def as_labels(y: Any, n: int) -> Labels:
     >>> as_labels([1, 0, 2], 3)
     tensor([1, 0, 2])
     """
+    if isinstance(text := _first(y), str):
+        raise MeadaError(
+            "labels must be a tensor, an array or a list of class numbers, not str, "
+            f"got the text '{text[:40]}': number the classes"
+        )
     labels = _tensor(y, "labels")
     if labels.ndim == 2:
         raise MeadaError(_two_dimensional(labels))
@@ -100,13 +116,26 @@ def check_network(net: Any, *, training: bool = False) -> None:
         raise MeadaError(f"net must be a torch.nn.Module, got {getattr(net, '__name__', type(net).__name__)}{hint}")
     if any(is_lazy(p) for p in net.parameters()):
         raise MeadaError("net must have all its weights, got lazy ones: call net(images[:1]) once before")
+    if any(p.is_meta for p in net.parameters()):
+        raise MeadaError("net must have all its weights, got some on the meta device, which holds no numbers")
     if training and isinstance(net, torch.jit.ScriptModule):
         raise MeadaError(
             f"net must be an ordinary nn.Module to be trained, got TorchScript ({type(net).__name__}), whose layers "
             "take no hooks: give the Python module that it was made from"
         )
+    if training:
+        check_gradients(net)
     if training and not any(p.requires_grad for p in net.parameters()):
         raise MeadaError("net must have weights to train, got none with requires_grad=True")
+
+
+def check_gradients(net: nn.Module) -> None:
+    """Refuse weights that autograd does not take."""
+    if any(p.is_inference() for p in net.parameters()):
+        raise MeadaError(
+            "net must have weights that take gradients, got some made inside torch.inference_mode(): make or load the "
+            "network outside of it"
+        )
 
 
 def check_count(name: str, value: Any, *, least: int) -> None:
@@ -145,8 +174,14 @@ def check_classes(labels: Labels, classes: int) -> None:
     if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
         raise MeadaError(
             f"labels must be in 0..{classes - 1}, the classes that the network knows, "
-            f"got {int(labels.min())} to {int(labels.max())}"
+            f"got {int(labels.min())} to {int(labels.max())}{ONE_OUTPUT if classes == 1 else ''}"
         )
+
+
+def from_pil(picture: Any) -> NDArray[np.uint8]:
+    """A PIL image as uint8 (C, H, W): grey stays one channel, anything else becomes colour."""
+    pixels = np.asarray(picture if picture.mode == "L" else picture.convert("RGB"))
+    return np.array(pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1))
 
 
 def _tensor(values: Any, what: str) -> Tensor:
@@ -158,10 +193,18 @@ def _tensor(values: Any, what: str) -> Tensor:
     try:
         if isinstance(values, list | tuple) and values and isinstance(values[0], Tensor):
             return torch.stack(list(values))
-        array = np.asarray(values)
-        return torch.from_numpy(np.require(array, requirements=["C", "W"]))
+        pictures = isinstance(values, list | tuple) and values and hasattr(values[0], "convert")  # PIL's
+        array = np.stack([from_pil(one) for one in values]) if pictures else np.asarray(values)
+        array = np.asarray(array.tolist()) if array.dtype == object else array  # as pandas gives whole numbers
+        return torch.from_numpy(np.require(array, array.dtype.newbyteorder("="), ["C", "W"]))
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise MeadaError(f"{what} must be a tensor, an array or a list of numbers, got {_seen(values)}") from error
+
+
+def _first(values: Any) -> Any:
+    """The first of several labels, if it can be had."""
+    several = isinstance(values, list | tuple | np.ndarray) and len(np.shape(values)) == 1 and len(values)
+    return values[0] if several else None
 
 
 def _seen(values: Any) -> str:

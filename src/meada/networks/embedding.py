@@ -83,11 +83,19 @@ def forward_pass(net: nn.Module, x: Images) -> Logits:
         return logits_of(net(x), len(x))
     except (MeadaError, torch.OutOfMemoryError):
         raise
-    except (RuntimeError, ValueError, TypeError) as error:
-        what = (str(error).splitlines() or [type(error).__name__])[0]
-        grey = ": grey images for a network of colour ones? use images.expand(-1, 3, -1, -1)" if x.shape[1] == 1 else ""
+    except (RuntimeError, ValueError, TypeError, AssertionError, LookupError, AttributeError) as error:
+        what = (str(error).splitlines() or [""])[0]
+        if not what or isinstance(error, LookupError):  # whose text is the key alone
+            what = f"{type(error).__name__} {what}".strip()
         name, shape = type(net).__name__, tuple(x.shape[1:])
-        raise MeadaError(f"{name} does not take images of shape {shape}: {what}{grey}") from error
+        raise MeadaError(f"{name} does not take images of shape {shape}: {what}{_likely_cause(net, x)}") from error
+
+
+def _likely_cause(net: nn.Module, x: Images) -> str:
+    weight = next((p for p in net.parameters() if p.is_floating_point()), x)
+    if weight.dtype != x.dtype:
+        return f": the images are {x.dtype} and the weights {weight.dtype}; use net.to({x.dtype})"
+    return ": grey images for a network of colour ones? use images.expand(-1, 3, -1, -1)" if x.shape[1] == 1 else ""
 
 
 def _hook(net: nn.Module, embedding: str | None, seen: dict[str, Any]) -> list[RemovableHandle]:

@@ -115,7 +115,8 @@ class Space:
         if self.channels and x.shape[1] not in self.channels:
             allowed = " or ".join(map(str, self.channels))
             raise MeadaError(f"space '{self.name}': images must have {allowed} channels, got {x.shape[1]}")
-        view = self.transform(x, self.draw(random, x.shape)).clamp(0, 1)
+        with torch.autocast(x.device.type, enabled=False):  # views are in the precision of the images
+            view = self.transform(x, self.draw(random, x.shape)).clamp(0, 1)
         if view.shape != x.shape or bool(view.sum().isnan()):
             what = f"shape {tuple(view.shape)}" if view.shape != x.shape else "NaN"
             raise MeadaError(
