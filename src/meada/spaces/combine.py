@@ -16,16 +16,17 @@ def one_of(*spaces: Space, name: str = "one_of") -> Space:
 
     def draw(random: Random, shape: Shape) -> Theta:
         which = random.integers("which", len(spaces))
-        rows = {str(i): (which == i).nonzero().flatten() for i in which.unique().tolist()}
+        order, counts = which.argsort(stable=True), which.bincount(minlength=len(spaces)).tolist()
+        rows = {str(i): mine for i, mine in enumerate(order.split(counts)) if len(mine)}
         parts = {i: spaces[int(i)].draw(random[mine].named(i), (len(mine), *shape[1:])) for i, mine in rows.items()}
         return {"rows": rows, "parts": parts}
 
     def transform(x: Images, theta: Theta) -> Images:
-        out = torch.empty_like(x)
-        for number, part in theta["parts"].items():
-            mine = theta["rows"][number]
-            out[mine] = spaces[int(number)].transform(x[mine], part)
-        return out
+        order = torch.cat([*theta["rows"].values()])
+        mine = x[order].split([len(rows) for rows in theta["rows"].values()])
+        parts = zip(theta["parts"].items(), mine, strict=True)
+        made = [spaces[int(number)].transform(some, part) for (number, part), some in parts]
+        return torch.cat(made)[order.argsort()]
 
     return _combined(spaces, draw, transform, name)
 

@@ -1,11 +1,13 @@
 """One ordinary image operation at a random strength (as TrivialAugment: Mueller and Hutter, 2021)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from meada.images import tones, warps
-from meada.images.random_ops import apply_each, as_levels
+from meada.images.random_ops import as_levels
 from meada.spaces.space import Random, Shape, Space, Theta, positive
 from meada.types import Images
 
@@ -13,25 +15,49 @@ Levels = Tensor  # (B, C, H, W), whole numbers from 0 to 255
 Operation = Callable[[Levels, Tensor], Levels]  # strength in [-1, 1], one per image
 
 
-def _shift(v: Levels, s: Tensor, axis: int) -> Levels:
-    move = warps.translate_x if axis == 3 else warps.translate_y
-    return move(v, s * v.shape[axis] / 3, smooth=True)
+@dataclass(frozen=True)
+class Move:
+    """An affine map of the image, linear between pixels; all moves of a batch are made in one go."""
+
+    maps: Callable[[Levels, Tensor], warps.Maps]
+
+    def __call__(self, v: Levels, s: Tensor) -> Levels:
+        return warps.affine(v, self.maps(v, s), smooth=True)
+
+
+@dataclass(frozen=True)
+class Tone:
+    """A new level for each old one, (B, C or 1, 256); all tables of a batch are looked up in one go."""
+
+    table: Callable[[Levels, Tensor], Tensor]
+
+    def __call__(self, v: Levels, s: Tensor) -> Levels:
+        return tones.look_up(v, self.table(v, s))
+
+
+def _pointwise(operation: Operation) -> Tone:
+    """The table of an operation that treats every level alike, wherever it is: its result on all 256."""
+
+    def table(v: Levels, s: Tensor) -> Tensor:
+        return operation(tones.every_level(v).to(v.dtype).expand(len(v), 1, 1, 256), s)[:, :, 0]
+
+    return Tone(table)
 
 
 OPERATIONS: dict[str, Operation] = {
-    "shear_x": lambda v, s: warps.shear_x(v, 0.5 * s, smooth=True),
-    "shear_y": lambda v, s: warps.shear_y(v, 0.5 * s, smooth=True),
-    "translate_x": lambda v, s: _shift(v, s, 3),
-    "translate_y": lambda v, s: _shift(v, s, 2),
-    "rotate": lambda v, s: warps.rotate(v, 30 * s, smooth=True),
-    "brightness": lambda v, s: tones.brightness(v, 1 + 0.9 * s),
+    "shear_x": Move(lambda v, s: warps.maps(v, xy=0.5 * s)),
+    "shear_y": Move(lambda v, s: warps.maps(v, yx=0.5 * s)),
+    "translate_x": Move(lambda v, s: warps.maps(v, x=s * v.shape[3] / 3)),
+    "translate_y": Move(lambda v, s: warps.maps(v, y=s * v.shape[2] / 3)),
+    "rotate": Move(lambda v, s: warps.turn(v, 30 * s)),
+    "brightness": _pointwise(lambda v, s: tones.brightness(v, 1 + 0.9 * s)),
     "colour": lambda v, s: tones.colour(v, 1 + 0.9 * s),
-    "contrast": lambda v, s: tones.contrast(v, 1 + 0.9 * s),
+    "contrast": Tone(lambda v, s: tones.contrast_table(v, 1 + 0.9 * s)),
     "sharpness": lambda v, s: tones.sharpness(v, 1 + 0.9 * s),
-    "posterise": lambda v, s: tones.posterise(v, (8 - 6 * s.abs()).round()),
-    "solarise": lambda v, s: tones.solarise(v, 256 * (1 - s.abs())),
-    "autocontrast": lambda v, s: tones.autocontrast(v),
-    "equalise": lambda v, s: tones.equalise(v),
+    "posterise": _pointwise(lambda v, s: tones.posterise(v, (8 - 6 * s.abs()).round())),
+    "solarise": _pointwise(lambda v, s: tones.solarise(v, 256 * (1 - s.abs()))),
+    "autocontrast": Tone(lambda v, s: tones.autocontrast_table(v)),
+    "equalise": Tone(lambda v, s: tones.equalise_table(v)),
 }
 
 
@@ -55,7 +81,7 @@ def one_operation(table: Mapping[str, Operation], name: str, *, strength: float 
 
     def transform(x: Images, theta: Theta) -> Images:
         levels = as_levels(x.detach().clamp(0, 1))
-        return apply_each(levels, theta["operation"], known, theta["strength"].to(x)).to(x) / 255
+        return _apply(levels, theta["operation"], known, theta["strength"].to(x)).to(x) / 255
 
     return Space(
         draw=draw,
@@ -64,3 +90,33 @@ def one_operation(table: Mapping[str, Operation], name: str, *, strength: float 
         channels=(1, 3),
         name=name,
     )
+
+
+def _apply(v: Levels, which: Tensor, known: Sequence[Operation], strength: Tensor) -> Levels:
+    """``known[which[i]]`` of image i: in the order of the operations, moves and tables each in one go."""
+    order, counts = which.argsort(stable=True), which.bincount(minlength=len(known)).tolist()
+    sorted_v, sorted_s = v[order], strength[order.to(strength.device)]
+    moved: list[tuple[Levels, Tensor]] = []
+    toned: list[tuple[Levels, Tensor]] = []
+    done: list[tuple[Tensor, Levels]] = []
+    places: dict[type, list[Tensor]] = {Move: [], Tone: []}
+    parts = zip(known, *(t.split(counts) for t in (order, sorted_v, sorted_s)), strict=True)
+    for operation, rows, part, s in parts:
+        if not len(rows):
+            continue
+        if isinstance(operation, Move):
+            moved.append((part, operation.maps(part, s)))
+            places[Move].append(rows)
+        elif isinstance(operation, Tone):
+            toned.append((part, operation.table(part, s).to(v.dtype).expand(-1, v.shape[1], -1)))
+            places[Tone].append(rows)
+        else:
+            done.append((rows, operation(part, s)))
+    if moved:
+        images, maps = map(torch.cat, zip(*moved, strict=True))
+        done.append((torch.cat(places[Move]), warps.affine(images, maps, smooth=True)))
+    if toned:
+        images, tables = map(torch.cat, zip(*toned, strict=True))
+        done.append((torch.cat(places[Tone]), tones.look_up(images, tables)))
+    rows = torch.cat([rows for rows, _ in done])
+    return torch.cat([part for _, part in done])[rows.argsort()]
