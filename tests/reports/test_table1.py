@@ -230,7 +230,7 @@ def test_records_to_come_need_no_code(make):
     assert counts["Tilted, steps = 17000, hardness = 0.0"] == 1
     gaps = part(text, "Differences between methods")
     assert "RandConv - ME-ADA" in gaps and "PRIME - ERM" in gaps
-    assert "Tilted, steps = 10000, hardness = 0.0 - Tilted, steps = 10000, hardness = 0.5" in gaps
+    assert "Tilted, steps = 10000, hardness = 0.5 - Tilted, steps = 10000, hardness = 0.0" in gaps
     figure = charts(made)["paper-digits-last"]
     assert len(figure.series) == 8 and [bool(s.paper) for s in figure.series] == [True] * 2 + [False] * 6
     assert "11.00" not in table and folders[-1].name in text.partition("## Left out")[2]

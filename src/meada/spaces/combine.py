@@ -22,11 +22,11 @@ def one_of(*spaces: Space, name: str = "one_of") -> Space:
         return {"rows": rows, "parts": parts}
 
     def transform(x: Images, theta: Theta) -> Images:
-        order = torch.cat([*theta["rows"].values()])
-        mine = x[order].split([len(rows) for rows in theta["rows"].values()])
-        parts = zip(theta["parts"].items(), mine, strict=True)
-        made = [spaces[int(number)].transform(some, part) for (number, part), some in parts]
-        return torch.cat(made)[order.argsort()]
+        out = torch.empty_like(x)
+        for number, part in theta["parts"].items():
+            mine = theta["rows"][number].to(x.device)
+            out.index_copy_(0, mine, spaces[int(number)].transform(x.index_select(0, mine), part))
+        return out
 
     return _combined(spaces, draw, transform, name)
 

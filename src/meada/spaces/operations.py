@@ -93,30 +93,25 @@ def one_operation(table: Mapping[str, Operation], name: str, *, strength: float 
 
 
 def _apply(v: Levels, which: Tensor, known: Sequence[Operation], strength: Tensor) -> Levels:
-    """``known[which[i]]`` of image i: in the order of the operations, moves and tables each in one go."""
-    order, counts = which.argsort(stable=True), which.bincount(minlength=len(known)).tolist()
-    sorted_v, sorted_s = v[order], strength[order.to(strength.device)]
-    moved: list[tuple[Levels, Tensor]] = []
-    toned: list[tuple[Levels, Tensor]] = []
-    done: list[tuple[Tensor, Levels]] = []
-    places: dict[type, list[Tensor]] = {Move: [], Tone: []}
-    parts = zip(known, *(t.split(counts) for t in (order, sorted_v, sorted_s)), strict=True)
-    for operation, rows, part, s in parts:
+    """``known[which[i]]`` of image i: moves of all images in one go, tables likewise, others one by one."""
+    out = torch.empty_like(v)
+    order, counts = which.argsort(stable=True).to(v.device), which.bincount(minlength=len(known)).tolist()
+    moved: list[tuple[Tensor, Levels, Tensor]] = []
+    toned: list[tuple[Tensor, Levels, Tensor]] = []
+    for operation, rows in zip(known, order.split(counts), strict=True):
         if not len(rows):
             continue
+        mine, s = v.index_select(0, rows), strength.index_select(0, rows)
         if isinstance(operation, Move):
-            moved.append((part, operation.maps(part, s)))
-            places[Move].append(rows)
+            moved.append((rows, mine, operation.maps(mine, s)))
         elif isinstance(operation, Tone):
-            toned.append((part, operation.table(part, s).to(v.dtype).expand(-1, v.shape[1], -1)))
-            places[Tone].append(rows)
+            toned.append((rows, mine, operation.table(mine, s).to(v.dtype).expand(-1, v.shape[1], -1)))
         else:
-            done.append((rows, operation(part, s)))
+            out.index_copy_(0, rows, operation(mine, s))
     if moved:
-        images, maps = map(torch.cat, zip(*moved, strict=True))
-        done.append((torch.cat(places[Move]), warps.affine(images, maps, smooth=True)))
+        rows, images, maps = map(torch.cat, zip(*moved, strict=True))
+        out.index_copy_(0, rows, warps.affine(images, maps, smooth=True))
     if toned:
-        images, tables = map(torch.cat, zip(*toned, strict=True))
-        done.append((torch.cat(places[Tone]), tones.look_up(images, tables)))
-    rows = torch.cat([rows for rows, _ in done])
-    return torch.cat([part for _, part in done])[rows.argsort()]
+        rows, images, tables = map(torch.cat, zip(*toned, strict=True))
+        out.index_copy_(0, rows, tones.look_up(images, tables))
+    return out

@@ -72,15 +72,15 @@ def _own(x: Images, kernel: Tensor, size: Tensor, group: Tensor) -> Images:
 
 
 def _shared(x: Images, kernel: Tensor, size: Tensor, group: Tensor) -> Images:
-    """Samples that share a kernel in one ordinary convolution each: sorted once, and put back once."""
-    order = group.argsort(stable=True)
-    counts = group.unique(return_counts=True)[1].tolist()
-    firsts = [rows[0] for rows in order.split(counts)]
-    parts = []
-    for part, first in zip(x[order].split(counts), firsts, strict=True):
+    """Samples that share a kernel in one ordinary convolution each."""
+    out = torch.empty_like(x)
+    order, counts = group.argsort(stable=True), group.unique(return_counts=True)[1].tolist()
+    for rows in order.split(counts):
+        first, mine = int(rows[0]), rows.to(x.device)
         k = int(size[first])
-        parts.append(conv2d(part, _cut(kernel[first], k), padding=k // 2))
-    return torch.cat(parts)[order.argsort()]
+        part = conv2d(x.index_select(0, mine), _cut(kernel[first], k), padding=k // 2)
+        out.index_copy_(0, mine, part)
+    return out
 
 
 def _cut(kernel: Tensor, k: int) -> Tensor:
