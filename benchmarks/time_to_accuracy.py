@@ -4,7 +4,8 @@
 
 The target, 60.2, is the last-step mean of our own ME-ADA over SVHN, MNIST-M and USPS (results/README.md). Each method
 trains by its own recipe; a fixed subset of every domain is scored every ``--every`` steps, outside the clock, which is
-the processor's. ``published`` is the published loop: its network, its ascent, its order of work.
+the processor's. The file is written after every method, beside those that it has. ``published`` is the published
+loop: its network, its ascent, its order of work.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from benchmarks.published import optimiser as published_optimiser
 from benchmarks.published_networks import Network
 from meada.algorithm import Watch, begin, train
 from meada.datasets import Task
+from meada.errors import MeadaError
 from meada.evaluation import evaluate
 from meada.evaluation.selection import fixed_subset
 from meada.files import write_json
@@ -34,6 +36,7 @@ from meada.pool import Pool, as_float
 from meada.runs.network import build_network
 from meada.runs.parts import make
 from meada.runs.recipe import Recipe, load_recipe, method_of
+from meada.runs.run_folder import read_json
 from meada.streams import stream
 
 TARGET, SUBSET = 60.2, 600
@@ -52,18 +55,33 @@ def main() -> None:
     options.add_argument("--only", choices=METHODS, action="append")
     options.add_argument("--out", type=Path)
     chosen = options.parse_args()
-    curves = {name: curve(name, chosen.seed, chosen.every) for name in chosen.only or METHODS}
-    record = {
-        "command": f"python -m benchmarks.time_to_accuracy --seed {chosen.seed} --every {chosen.every}",
+    for name in chosen.only or METHODS:
+        made = record(name, curve(name, chosen.seed, chosen.every), chosen.seed, chosen.every)
+        print(json.dumps({name: made["seconds_to_target"][name]}), flush=True)
+        if chosen.out:
+            write_json(chosen.out, merged(chosen.out, made))
+
+
+def record(name: str, points: Curve, seed: int, every: int) -> dict[str, Any]:
+    return {
+        "command": f"python -m benchmarks.time_to_accuracy --seed {seed} --every {every}",
         "environment": environment(),
         "target": TARGET,
         "subset": SUBSET,
-        "seconds_to_target": {name: to_target(one) for name, one in curves.items()},
-        "curves": {name: [[step, round(s, 2), round(a, 2)] for step, s, a in one] for name, one in curves.items()},
+        "seconds_to_target": {name: to_target(points)},
+        "curves": {name: [[step, round(s, 2), round(a, 2)] for step, s, a in points]},
     }
-    print(json.dumps(record["seconds_to_target"], indent=2))
-    if chosen.out:
-        write_json(chosen.out, record)
+
+
+def merged(path: Path, made: dict[str, Any]) -> dict[str, Any]:
+    """With the other methods' curves that the file has, if they were measured alike on the same machine."""
+    if not path.exists():
+        return made
+    held = read_json(path)
+    parts = ("seconds_to_target", "curves")
+    if any(held.get(k) != v for k, v in made.items() if k not in parts):
+        raise MeadaError(f"{path} must hold curves of this machine and command, got others: give another --out")
+    return made | {k: held[k] | made[k] for k in parts}
 
 
 def to_target(points: Curve) -> float | None:

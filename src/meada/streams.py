@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from hashlib import blake2b, sha256
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -62,8 +63,7 @@ class Streams:
 
     def words(self, count: int, lane: int = 0) -> UInt64[np.ndarray, "N count"]:
         """``count`` words of 64 bits for each image."""
-        counter = (np.arange(count, dtype=np.uint64) + np.uint64(lane * LANE)) * GOLDEN
-        return _mix(self.start[:, None] + counter, self.twist[:, None])
+        return _mix(self.start[:, None] + _counters(count, lane), self.twist[:, None])
 
     def sixteen(self, shape: Sequence[int], lane: int = 0) -> UInt16[np.ndarray, "N ..."]:
         """Integers 0..65535 of the given shape for each image: enough to move an 8-bit pixel."""
@@ -75,7 +75,7 @@ class Streams:
 
     def _cut(self, kind: str, shape: Sequence[int], lane: int) -> Any:
         """Each word cut in ``kind``s, the lowest bits first whatever the machine's byte order."""
-        count, pieces = int(np.prod(shape)), 8 // np.dtype(kind).itemsize
+        count, pieces = prod(shape), 8 // np.dtype(kind).itemsize
         words = self.words(-(-count // pieces), lane).astype("<u8", copy=False)
         return words.view(kind)[:, :count].reshape(len(self), *shape)
 
@@ -87,7 +87,7 @@ class Streams:
         self, shape: Sequence[int], low: float = 0.0, high: float = 1.0, lane: int = 0
     ) -> Float64[np.ndarray, "N ..."]:
         """Uniform on [low, high) with 53 bits, for the few numbers that steer a whole image."""
-        bits = self.words(int(np.prod(shape)), lane) >> np.uint64(11)
+        bits = self.words(prod(shape), lane) >> np.uint64(11)
         return low + (high - low) * (bits * 2.0**-53).reshape(len(self), *shape)
 
     def integers(self, limit: Sequence[int] | Any, lane: int = 0) -> Any:
@@ -106,6 +106,13 @@ def sample_streams(seed: int, name: str, severity: int, index: Any) -> Streams:
     start, twist = _digest(f"{seed}/{name}/{severity}")
     position = np.asarray(index, dtype=np.uint64) + np.uint64(1)
     return Streams(_mix(start + position * GOLDEN, twist), _mix(twist + position * SECOND, start))
+
+
+@lru_cache(64)
+def _counters(count: int, lane: int) -> UInt64[np.ndarray, " count"]:
+    made = (np.arange(count, dtype=np.uint64) + np.uint64(lane * LANE)) * GOLDEN
+    made.flags.writeable = False
+    return made
 
 
 @lru_cache(4096)

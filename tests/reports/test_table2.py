@@ -8,7 +8,7 @@ import pytest
 from meada.errors import MeadaError
 from meada.reports.page import to_markdown
 from meada.reports.page.paper import PAPER
-from meada.reports.page.table2 import TARGETS, best, table2
+from meada.reports.page.table2 import TARGETS, best, full_run, table2
 from meada.reports.page.table2 import rows as rows_of
 from meada.reports.runs import Run, find_runs
 from meada.runs.recipe import load_recipe, to_toml
@@ -99,6 +99,21 @@ def test_the_notes_say_how_everything_was_chosen(tmp_path):
         "10 of the 2,048 published are there",
     ):
         assert sentence in text
+
+
+def test_a_full_run_is_priced_by_what_the_scaled_one_took(tmp_path):
+    """600 s for 400 steps, and 300 s for 600 new pictures of 50 ascent steps; evaluation is left at nothing."""
+    took = {"minimise": 600.0, "maximise": 300.0, "evaluate": 0.0}
+    put(tmp_path, "meada", "sketch", 50.0, record={"seconds": took})
+    (run,) = runs(tmp_path)
+    costs, hours = full_run(run)
+    assert (costs.step, costs.climb) == pytest.approx((1.5, 0.01))
+    assert hours == pytest.approx((45_000 * 1.5 + 5_456 * 50 * 0.01) / 3600)  # one round doubles the pool
+    text = markdown([run])
+    assert "| ME-ADA | sketch | 1.50 | 10.0 | 19.5 |" in text and f"about {4 * hours:,.0f} core-hours a seed" in text
+    assert "runs have 0.9 % of the paper's 45,000 steps" in text and "no cell is called reproduced" in text
+    put(tmp_path / "other", "meada", "sketch", 50.0, recipe="pacs/meada-sketch")
+    assert "What the scaled form shows" not in markdown(runs(tmp_path / "other"))
 
 
 def test_every_run_has_its_command_and_what_it_learnt_of_its_sources(tmp_path):

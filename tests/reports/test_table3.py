@@ -119,11 +119,32 @@ def test_nothing_on_cifar_is_said(tmp_path):
 def test_figure_2_has_every_corruption_and_method(tmp_path):
     runs = [put(tmp_path, seed=k, base=60.0 + k) for k in range(2)]
     runs.append(put(tmp_path, "meada", base=70.0))
-    (figure,) = [block for block in table3(runs).blocks() if isinstance(block, Chart)]
+    (figure,) = [block for block in table3(runs).blocks() if isinstance(block, Chart) and block.name == "figure2-1"]
     assert [s.name for s in figure.series] == ["ERM (mean 67.5 %, n=2)", "ME-ADA (mean 77.0 %, n=1)"]
     assert figure.series[0].y == tuple(60.5 + k for k in range(15)) and figure.categories == tuple(CORRUPTIONS)
     low, high = figure.series[0].low[0], figure.series[0].high[0]
     assert low < 60.5 < high and figure.series[1].low[0] is None  # one run without predictions: unknown
+
+
+def test_corruption_error_is_the_formula_with_our_erm_in_alexnets_place(tmp_path):
+    """Errors of 40 to 26 for ERM (two seeds, 39.5 and 40.5 on the first) and 30 to 16 for ME-ADA; clean 10."""
+    runs = [put(tmp_path, seed=k, base=59.5 + k) for k in range(2)]
+    runs.append(put(tmp_path, "meada", base=70.0))
+    text = page(runs).partition("## Corruption error")[2].partition("\n## ")[0]
+    theirs = [40.0 - place for place in range(15)]
+    ratio, risen = (100 * sum((e - 10 - c) / (e - c) for e in theirs) / 15 for c in (0, 10))
+    assert f"| CIFAR-10-C WideResNet | ME-ADA | 23.0 | 16.7 | {ratio:.1f} | {risen:.1f} | 1 |" in text
+    assert "| CIFAR-10-C WideResNet | ERM | 33.0 ± 0.7 | 26.9 | 100.0 ± 2.2 |" in text
+    assert "| ME-ADA | 23.0 | 16.7 | – | – | 1 |" in page(runs[2:])  # no ERM to divide by
+
+
+def test_the_table_is_also_a_figure_with_the_papers_marks(tmp_path):
+    runs = [put(tmp_path, seed=k, base=60.0 + k) for k in range(2)] + [put(tmp_path, "augmix", base=70.0)]
+    (figure,) = [block for block in table3(runs).blocks() if isinstance(block, Chart) and block.name == "table3"]
+    assert [(s.name, s.y, s.paper) for s in figure.series] == [
+        ("ERM (n=2)", (67.5,), (73.1,)), ("AugMix (n=1)", (77.0,), ()),
+    ]  # fmt: skip
+    assert figure.series[0].low[0] < 67.5 < figure.series[0].high[0]
 
 
 def test_the_page_brings_its_figure_and_the_command_of_each_record(tmp_path):

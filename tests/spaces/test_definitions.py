@@ -9,7 +9,9 @@ from scipy.ndimage import correlate
 from torch.testing import assert_close
 
 from meada.errors import MeadaError
+from meada.images import tones, warps
 from meada.spaces import SPACES, view_random
+from meada.spaces.operations import OPERATIONS
 
 
 def drawn(space, x, candidate=0):
@@ -114,3 +116,33 @@ def test_bad_settings_are_refused():
     with pytest.raises(MeadaError, match="unknown member 'wawe': did you mean 'wave'"):
         SPACES["wide"](without=["wawe"])
     assert "colour" not in SPACES["wide"](without=["colour_curve", "random_convolution", "operations"]).families
+
+
+ONE_BY_ONE = {  # each on the pixels themselves, without tables and without the others
+    "shear_x": lambda v, s: warps.shear_x(v, 0.5 * s, smooth=True),
+    "shear_y": lambda v, s: warps.shear_y(v, 0.5 * s, smooth=True),
+    "translate_x": lambda v, s: warps.translate_x(v, s * v.shape[3] / 3, smooth=True),
+    "translate_y": lambda v, s: warps.translate_y(v, s * v.shape[2] / 3, smooth=True),
+    "rotate": lambda v, s: warps.rotate(v, 30 * s, smooth=True),
+    "brightness": lambda v, s: tones.brightness(v, 1 + 0.9 * s),
+    "colour": lambda v, s: tones.colour(v, 1 + 0.9 * s),
+    "contrast": lambda v, s: tones.contrast(v, 1 + 0.9 * s),
+    "sharpness": lambda v, s: tones.sharpness(v, 1 + 0.9 * s),
+    "posterise": lambda v, s: tones.posterise(v, (8 - 6 * s.abs()).round()),
+    "solarise": lambda v, s: tones.solarise(v, 256 * (1 - s.abs())),
+    "autocontrast": lambda v, s: tones.autocontrast(v),
+    "equalise": lambda v, s: tones.equalise(v),
+}
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_operations_in_one_go_are_the_operations_one_by_one(channels):
+    """Moves and tables of all images are made together; each image is as if it were alone, to the bit."""
+    assert [*ONE_BY_ONE] == [*OPERATIONS]
+    n = 4 * len(OPERATIONS)
+    x = torch.rand(n, channels, 17, 12, generator=torch.Generator().manual_seed(0))
+    which, strength = torch.arange(n) % len(OPERATIONS), torch.linspace(-1, 1, n)
+    made = SPACES["operations"]().apply(x, {"operation": which, "strength": strength})
+    for i, operation in enumerate([*ONE_BY_ONE.values()] * 4):
+        alone = operation(x[i : i + 1].mul(255).round(), strength[i : i + 1]) / 255
+        assert made[i : i + 1].equal(alone)

@@ -83,7 +83,8 @@ def _list(items: "Sequence[Item]", out: Path, timings: list[Path], jobs: int) ->
     most = sum(sorted(size or 0 for size in sizes)[-jobs:])
     left = time_left(waiting, {}, known, jobs)
     more = ", and runs whose size is unknown" if None in sizes else ""
-    typer.echo(f"{len(items)} runs, {len(waiting)} to run; {left}; up to {most:,.0f} MB at once{more}")
+    counts = f"{len(items)} runs, {len(items) - len(waiting)} done, {len(waiting)} to run"
+    typer.echo(f"{counts}; {left}; up to {most:,.0f} MB at once{more}")
 
 
 def _tried(items: "Sequence[Item]", jobs: int) -> dict[str, float]:

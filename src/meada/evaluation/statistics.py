@@ -151,8 +151,11 @@ def over_seeds(a: Mapping[int, float], b: Mapping[int, float]) -> Difference:
     return Difference(s.mean, interval, p, s.n, "methods")
 
 
-def welch(a: Summary, b: Summary) -> Difference:
+def welch(a: Summary, b: Summary, *, bound: bool = False) -> Difference:
     """Of two independent samples with variances of their own; unknown where one has a single value.
+
+    ``bound``: a deviation is only known to be at most what is given. The degrees of freedom are then the smaller
+    sample's, for Satterthwaite's would grow with the deviation and could make the interval narrower than the true one.
 
     >>> round(welch(Summary(42.0, 1.74, 10), Summary(35.7, 2.0, 10)).p, 8)  # Table 1: ME-ADA and ADA on SVHN
     6.7e-07
@@ -163,10 +166,23 @@ def welch(a: Summary, b: Summary) -> Difference:
     error = math.hypot(a.error, b.error)
     if error < NO_SPREAD:
         return Difference(value, seeds=n, about="methods")
-    freedom = error**4 / (a.error**4 / (a.n - 1) + b.error**4 / (b.n - 1))
+    freedom = n - 1 if bound else error**4 / (a.error**4 / (a.n - 1) + b.error**4 / (b.n - 1))
     half = _t_quantile(freedom) * error
     interval = Interval(value - half, value + half, "Welch's t")
     return Difference(value, interval, _two_sided(value / error, freedom), n, "methods")
+
+
+def within(difference: Difference, margin: float) -> bool:
+    """Whether the 95 % interval lies wholly within ``margin`` of zero: two one-sided tests, each at 0.025.
+
+    Its negation does not say that the difference is larger, only that this many runs cannot exclude it.
+
+    >>> gap = welch(Summary(42.5, 1.7, 4), Summary(42.0, 1.74, 10))
+    >>> within(gap, 5.0), within(gap, 2.0)
+    (True, False)
+    """
+    span = difference.interval
+    return span is not None and -margin < span.low and span.high < margin
 
 
 def _t_quantile(freedom: int | float) -> float:

@@ -4,13 +4,15 @@
 """
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 from torch.nn.functional import conv2d
 
+from meada.images.constants import constant
 from meada.types import PerSample
 
 Levels = Float[Tensor, "B C H W"]  # whole numbers from 0 to 255
+Tables = Shaped[Tensor, "B #C 256"]  # a new level for each old one, the same for all channels or one for each
 
 GREY = (19595, 38470, 7471)  # of 65,536: ITU-R 601-2 luma, as Pillow's convert("L") has it
 
@@ -39,15 +41,23 @@ def posterise(v: Levels, bits: PerSample) -> Levels:
 
 def autocontrast(v: Levels) -> Levels:
     """Each channel stretched so that its darkest level is 0 and its brightest 255."""
+    return look_up(v, autocontrast_table(v))
+
+
+def autocontrast_table(v: Levels) -> Tables:
     low, high = v.amin((2, 3)).double()[..., None], v.amax((2, 3)).double()[..., None]
     # In double precision and truncated, as Pillow: the same level falls on the same side.
     scale = torch.full_like(high, 255) / (high - low).clamp(min=1)  # 255 / x would be 255 * (1 / x)
-    table = (_every_level(v) * scale - low * scale).trunc().clamp(0, 255)
-    return _look_up(v, torch.where(high > low, table, _every_level(v)))
+    table = (every_level(v) * scale - low * scale).trunc().clamp(0, 255)
+    return torch.where(high > low, table, every_level(v))
 
 
 def equalise(v: Levels) -> Levels:
     """Each channel's levels spread so that all are about equally frequent."""
+    return look_up(v, equalise_table(v))
+
+
+def equalise_table(v: Levels) -> Tables:
     n, c, h, w = v.shape
     rows = torch.arange(n * c, device=v.device).view(n, c, 1, 1) * 256
     count = torch.bincount((v.long() + rows).flatten(), minlength=n * c * 256).view(n, c, 256)
@@ -55,7 +65,7 @@ def equalise(v: Levels) -> Levels:
     step = (h * w - count.gather(2, brightest)) // 255
     below = count.cumsum(2) - count
     table = ((step // 2 + below) // step.clamp(min=1)).clamp(max=255)
-    return _look_up(v, torch.where(step > 0, table, _every_level(v).long()))
+    return torch.where(step > 0, table, every_level(v).long())
 
 
 def colour(v: Levels, factor: PerSample) -> Levels:
@@ -65,8 +75,17 @@ def colour(v: Levels, factor: PerSample) -> Levels:
 
 def contrast(v: Levels, factor: PerSample) -> Levels:
     """0 is the image's mean grey everywhere, 1 the image."""
+    return _toward_grey(v, v, factor)
+
+
+def contrast_table(v: Levels, factor: PerSample) -> Tables:
+    return _toward_grey(v, every_level(v).to(v.dtype).expand(len(v), 1, 1, 256), factor)[:, :, 0]
+
+
+def _toward_grey(v: Levels, levels: Tensor, factor: PerSample) -> Tensor:
+    """``levels`` blended with the mean grey of ``v``."""
     mean = (grey(v).double().mean((1, 2, 3)) + 0.5).floor()
-    return _blend(_wide(mean, v).expand_as(v), v, factor)
+    return _blend(_wide(mean, v).expand_as(levels), levels, factor)
 
 
 def brightness(v: Levels, factor: PerSample) -> Levels:
@@ -106,11 +125,16 @@ def _wide(values: PerSample, like: Levels) -> Float[Tensor, "B 1 1 1"]:
     return values.to(like).view(-1, 1, 1, 1)
 
 
-def _every_level(v: Levels) -> Float[Tensor, "256"]:
-    return torch.arange(256, dtype=torch.float64, device=v.device)
+def every_level(v: Levels) -> Float[Tensor, "256"]:
+    return _levels(v.device)
 
 
-def _look_up(v: Levels, table: Tensor) -> Levels:
+@constant
+def _levels(device: torch.device) -> Tensor:
+    return torch.arange(256, dtype=torch.float64, device=device)
+
+
+def look_up(v: Levels, table: Tensor) -> Levels:
     """``table`` (N, C, 256) has a new level for each old one."""
     n, c, h, w = v.shape
     return table.to(v.dtype).expand(n, c, 256).gather(2, v.long().flatten(2)).view(n, c, h, w)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from meada.errors import MeadaError
+from meada.images.constants import constant
 from meada.spaces.space import Random, Shape, Space, Theta, positive
 from meada.types import Images
 
@@ -27,7 +28,7 @@ def colour_curve(*, strength: float = 1.0, frequencies: int = 20) -> Space:
         return {"coefficients": scale * random.normal("coefficients", shape[1], frequencies)}
 
     def transform(x: Images, theta: Theta) -> Images:
-        return x + look_up(theta["coefficients"].to(x) @ _sines(frequencies, x), x)
+        return x + look_up(theta["coefficients"].to(x) @ _sines(frequencies, x.dtype, x.device), x)
 
     return Space(
         draw=draw, transform=transform, families=frozenset({"tone", "colour"}), smooth=True, name="colour_curve"
@@ -42,7 +43,8 @@ def look_up(table: Tensor, x: Images) -> Images:
     return torch.lerp(low, high, place - below).view_as(x)
 
 
-def _sines(frequencies: int, like: Images) -> Tensor:
-    levels = torch.linspace(0, 1, LEVELS, dtype=like.dtype, device=like.device)
-    f = torch.arange(1, frequencies + 1, dtype=like.dtype, device=like.device)
+@constant
+def _sines(frequencies: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    levels = torch.linspace(0, 1, LEVELS, dtype=dtype, device=device)
+    f = torch.arange(1, frequencies + 1, dtype=dtype, device=device)
     return torch.sin(math.pi * f[:, None] * levels)

@@ -15,15 +15,16 @@ def one_of(*spaces: Space, name: str = "one_of") -> Space:
 
     def draw(random: Random, shape: Shape) -> Theta:
         which = random.integers("which", len(spaces))
-        rows = {str(i): (which == i).nonzero().flatten() for i in which.unique().tolist()}
+        order, counts = which.argsort(stable=True), which.bincount(minlength=len(spaces)).tolist()
+        rows = {str(i): mine for i, mine in enumerate(order.split(counts)) if len(mine)}
         parts = {i: spaces[int(i)].draw(random[mine].named(i), (len(mine), *shape[1:])) for i, mine in rows.items()}
         return {"rows": rows, "parts": parts}
 
     def transform(x: Images, theta: Theta) -> Images:
         out = torch.empty_like(x)
         for number, part in theta["parts"].items():
-            mine = theta["rows"][number]
-            out[mine] = spaces[int(number)].transform(x[mine], part)
+            mine = theta["rows"][number].to(x.device)
+            out.index_copy_(0, mine, spaces[int(number)].transform(x.index_select(0, mine), part))
         return out
 
     return _combined(spaces, draw, transform, name)

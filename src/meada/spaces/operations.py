@@ -1,11 +1,13 @@
 """One ordinary image operation at a random strength (as TrivialAugment: Mueller and Hutter, 2021)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from meada.images import tones, warps
-from meada.images.random_ops import apply_each, as_levels
+from meada.images.random_ops import as_levels
 from meada.spaces.space import Random, Shape, Space, Theta, positive
 from meada.types import Images
 
@@ -13,20 +15,49 @@ Levels = Tensor  # (B, C, H, W), whole numbers from 0 to 255
 Operation = Callable[[Levels, Tensor], Levels]  # strength in [-1, 1], one per image
 
 
+@dataclass(frozen=True)
+class Move:
+    """An affine map of the image, linear between pixels; all moves of a batch are made in one go."""
+
+    maps: Callable[[Levels, Tensor], warps.Maps]
+
+    def __call__(self, v: Levels, s: Tensor) -> Levels:
+        return warps.affine(v, self.maps(v, s), smooth=True)
+
+
+@dataclass(frozen=True)
+class Tone:
+    """A new level for each old one, (B, C or 1, 256); all tables of a batch are looked up in one go."""
+
+    table: Callable[[Levels, Tensor], Tensor]
+
+    def __call__(self, v: Levels, s: Tensor) -> Levels:
+        return tones.look_up(v, self.table(v, s))
+
+
+def _pointwise(operation: Operation) -> Tone:
+    """The table of an operation that treats every level alike, wherever it is: its result on all 256."""
+
+    def table(v: Levels, s: Tensor) -> Tensor:
+        return operation(tones.every_level(v).to(v.dtype).expand(len(v), 1, 1, 256), s)[:, :, 0]
+
+    return Tone(table)
+
+
 OPERATIONS: dict[str, Operation] = {
-    "shear_x": lambda v, s: warps.shear_x(v, 0.5 * s, smooth=True),
-    "shear_y": lambda v, s: warps.shear_y(v, 0.5 * s, smooth=True),
-    "translate_x": lambda v, s: warps.translate_x(v, s * v.shape[3] / 3, smooth=True),
-    "translate_y": lambda v, s: warps.translate_y(v, s * v.shape[2] / 3, smooth=True),
-    "rotate": lambda v, s: warps.rotate(v, 30 * s, smooth=True),
-    "brightness": lambda v, s: tones.brightness(v, 1 + 0.9 * s),
+    "shear_x": Move(lambda v, s: warps.maps(v, xy=0.5 * s)),
+    "shear_y": Move(lambda v, s: warps.maps(v, yx=0.5 * s)),
+    "translate_x": Move(lambda v, s: warps.maps(v, x=s * v.shape[3] / 3)),
+    "translate_y": Move(lambda v, s: warps.maps(v, y=s * v.shape[2] / 3)),
+    "rotate": Move(lambda v, s: warps.turn(v, 30 * s)),
+    "brightness": _pointwise(lambda v, s: tones.brightness(v, 1 + 0.9 * s)),
     "colour": lambda v, s: tones.colour(v, 1 + 0.9 * s),
-    "contrast": lambda v, s: tones.contrast(v, 1 + 0.9 * s),
+    "contrast": Tone(lambda v, s: tones.contrast_table(v, 1 + 0.9 * s)),
     "sharpness": lambda v, s: tones.sharpness(v, 1 + 0.9 * s),
-    "posterise": lambda v, s: tones.posterise(v, (8 - 6 * s.abs()).round()),
-    "solarise": lambda v, s: tones.solarise(v, 256 * (1 - s.abs())),
-    "autocontrast": lambda v, s: tones.autocontrast(v),
-    "equalise": lambda v, s: tones.equalise(v),
+    "posterise": _pointwise(lambda v, s: tones.posterise(v, (8 - 6 * s.abs()).round())),
+    "solarise": _pointwise(lambda v, s: tones.solarise(v, 256 * (1 - s.abs()))),
+    "autocontrast": Tone(lambda v, s: tones.autocontrast_table(v)),
+    "equalise": Tone(lambda v, s: tones.equalise_table(v)),
 }
 
 
@@ -50,8 +81,33 @@ def one_operation(table: Mapping[str, Operation], name: str, *, strength: float 
 
     def transform(x: Images, theta: Theta) -> Images:
         levels = as_levels(x.detach().clamp(0, 1))
-        return apply_each(levels, theta["operation"], known, theta["strength"].to(x)).to(x) / 255
+        return _apply(levels, theta["operation"], known, theta["strength"].to(x)).to(x) / 255
 
     return Space(
         draw=draw, transform=transform, families=frozenset({"tone", "colour", "geometry"}), channels=(1, 3), name=name
     )
+
+
+def _apply(v: Levels, which: Tensor, known: Sequence[Operation], strength: Tensor) -> Levels:
+    """``known[which[i]]`` of image i: moves of all images in one go, tables likewise, others one by one."""
+    out = torch.empty_like(v)
+    order, counts = which.argsort(stable=True).to(v.device), which.bincount(minlength=len(known)).tolist()
+    moved: list[tuple[Tensor, Levels, Tensor]] = []
+    toned: list[tuple[Tensor, Levels, Tensor]] = []
+    for operation, rows in zip(known, order.split(counts), strict=True):
+        if not len(rows):
+            continue
+        mine, s = v.index_select(0, rows), strength.index_select(0, rows)
+        if isinstance(operation, Move):
+            moved.append((rows, mine, operation.maps(mine, s)))
+        elif isinstance(operation, Tone):
+            toned.append((rows, mine, operation.table(mine, s).to(v.dtype).expand(-1, v.shape[1], -1)))
+        else:
+            out.index_copy_(0, rows, operation(mine, s))
+    if moved:
+        rows, images, maps = map(torch.cat, zip(*moved, strict=True))
+        out.index_copy_(0, rows, warps.affine(images, maps, smooth=True))
+    if toned:
+        rows, images, tables = map(torch.cat, zip(*toned, strict=True))
+        out.index_copy_(0, rows, tones.look_up(images, tables))
+    return out

@@ -27,13 +27,12 @@ def random_convolution(*, sizes: Sequence[int] = (1, 3, 5, 7), bank: int = 8, st
     if bank < 0:
         raise MeadaError(f"bank must be 0 or more, got {bank}")
     share, largest = positive("strength", strength), max(sizes)
-    d = (torch.arange(largest) - largest // 2).abs()
-    distance = torch.maximum(d[:, None], d)  # of each entry of a kernel from its centre
+    every, distance = torch.tensor(sizes), _centred(largest)
 
     def draw(random: Random, shape: Shape) -> Theta:
         c = shape[1]
         source = random.bank("kernel", bank) if bank else random
-        size = torch.tensor(sizes)[source.integers("size", len(sizes))]
+        size = every[source.integers("size", len(sizes))]
         kernel = source.normal("weights", c, c, largest, largest)
         inside = distance < size[:, None, None] / 2  # (B, K, K)
         scale = 1 / torch.sqrt(c * size.float() ** 2)
@@ -42,13 +41,9 @@ def random_convolution(*, sizes: Sequence[int] = (1, 3, 5, 7), bank: int = 8, st
 
     def transform(x: Images, theta: Theta) -> Images:
         kernel, size, group = theta["kernel"].to(x), theta["size"], theta["group"]
-        out = torch.empty_like(x)
         convolve = _shared if bank and not kernel.requires_grad else _own  # an ascent moves each sample's own
-        for k in size.unique().tolist():
-            rows = (size == k).nonzero().flatten()
-            cut = slice((largest - k) // 2, (largest + k) // 2)
-            out[rows] = convolve(x[rows] - 0.5, kernel[rows][..., cut, cut], group[rows])
-        return x + share * (out + 0.5 - x)
+        out = convolve(x - 0.5, kernel, size, group).add_(0.5)
+        return out.sub_(x).mul_(share).add_(x)
 
     return Space(
         draw=draw,
@@ -59,17 +54,36 @@ def random_convolution(*, sizes: Sequence[int] = (1, 3, 5, 7), bank: int = 8, st
     )
 
 
-def _own(x: Images, kernel: Tensor, group: Tensor) -> Images:
-    """Each sample with its own kernel: one convolution with a group per sample."""
-    n, c, h, w = x.shape
-    margin = kernel.shape[-1] // 2
-    wide = pad(x, [margin] * 4).reshape(1, n * c, h + 2 * margin, w + 2 * margin)
-    return conv2d(wide, kernel.flatten(0, 1), groups=n).view(n, c, h, w)
+def _centred(size: int) -> Tensor:
+    """Distance of each entry of a kernel from its centre, in the maximum norm."""
+    d = (torch.arange(size) - size // 2).abs()
+    return torch.maximum(d[:, None], d)
 
 
-def _shared(x: Images, kernel: Tensor, group: Tensor) -> Images:
+def _own(x: Images, kernel: Tensor, size: Tensor, group: Tensor) -> Images:
+    """Each sample with its own kernel: for each size one convolution with a group per sample."""
+    out = torch.empty_like(x)
+    for k in size.unique().tolist():
+        rows = (size == k).nonzero().flatten()
+        n, c, h, w = x[rows].shape
+        wide = pad(x[rows], [k // 2] * 4).reshape(1, n * c, h + k - 1, w + k - 1)
+        out[rows] = conv2d(wide, _cut(kernel[rows], k).flatten(0, 1), groups=n).view(n, c, h, w)
+    return out
+
+
+def _shared(x: Images, kernel: Tensor, size: Tensor, group: Tensor) -> Images:
     """Samples that share a kernel in one ordinary convolution each."""
-    numbers, order = group.unique(return_inverse=True)
-    rows = [(order == i).nonzero().flatten() for i in range(len(numbers))]
-    parts = [conv2d(x[r], kernel[r[0]], padding=kernel.shape[-1] // 2) for r in rows]
-    return torch.cat(parts)[torch.cat(rows).argsort()]
+    out = torch.empty_like(x)
+    order, counts = group.argsort(stable=True), group.unique(return_counts=True)[1].tolist()
+    for rows in order.split(counts):
+        first, mine = int(rows[0]), rows.to(x.device)
+        k = int(size[first])
+        part = conv2d(x.index_select(0, mine), _cut(kernel[first], k), padding=k // 2)
+        out.index_copy_(0, mine, part)
+    return out
+
+
+def _cut(kernel: Tensor, k: int) -> Tensor:
+    """The inner ``k`` x ``k`` of a kernel, whose rest is zero."""
+    margin = (kernel.shape[-1] - k) // 2
+    return kernel[..., margin : margin + k, margin : margin + k]

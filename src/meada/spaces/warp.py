@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn.functional import grid_sample
 
 from meada.errors import MeadaError
+from meada.images.constants import constant
 from meada.spaces.space import Random, Shape, Space, Theta, positive
 from meada.types import Images
 
@@ -30,20 +31,28 @@ def warp(*, strength: float = 1.0, modes: int = 6) -> Space:
 
     def transform(x: Images, theta: Theta) -> Images:
         h, w = x.shape[2:]
-        rows, columns = _sines(modes, h, x), _sines(modes, w, x)
+        rows, columns = (_sines(modes, n, x.dtype, x.device) for n in (h, w))
         shift = rows.T @ theta["coefficients"].to(x) @ columns  # (B, 2, H, W), in parts of the side
-        place = torch.stack(torch.meshgrid(_grid(h, x), _grid(w, x), indexing="ij")[::-1], -1)
-        grid = place + 2 * shift.permute(0, 2, 3, 1)  # grid_sample's side is 2
+        grid = _places(h, w, x.dtype, x.device) + 2 * shift.permute(0, 2, 3, 1)  # grid_sample's side is 2
         return grid_sample(x, grid, padding_mode="border", align_corners=False)
 
     return Space(draw=draw, transform=transform, families=frozenset({"geometry"}), smooth=True, name="warp")
 
 
-def _grid(n: int, like: Images) -> Tensor:
+@constant
+def _grid(n: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """Centres of ``n`` pixels in grid_sample's coordinates, -1 to 1."""
-    return (torch.arange(n, dtype=like.dtype, device=like.device) * 2 + 1) / n - 1
+    return (torch.arange(n, dtype=dtype, device=device) * 2 + 1) / n - 1
 
 
-def _sines(modes: int, n: int, like: Images) -> Tensor:
-    number = torch.arange(1, modes + 1, dtype=like.dtype, device=like.device)
-    return torch.sin(math.pi * number[:, None] * (_grid(n, like) + 1) / 2)
+@constant
+def _places(h: int, w: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Centres of all pixels, (H, W, 2), the column first."""
+    rows, columns = (_grid(n, dtype, device) for n in (h, w))
+    return torch.stack(torch.meshgrid(rows, columns, indexing="ij")[::-1], -1)
+
+
+@constant
+def _sines(modes: int, n: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    number = torch.arange(1, modes + 1, dtype=dtype, device=device)
+    return torch.sin(math.pi * number[:, None] * (_grid(n, dtype, device) + 1) / 2)

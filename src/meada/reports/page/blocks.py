@@ -61,9 +61,12 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """``bars`` and ``points``: one for each category and series; ``lines``: over numbers; ``heat``: a row a series."""
+    """``bars`` and ``points``: one for each category and series; ``panels``: a panel a category, in it a row a series;
 
-    kind: Literal["bars", "points", "lines", "heat"]
+    ``lines``: over numbers; ``heat``: a row a series.
+    """
+
+    kind: Literal["bars", "points", "panels", "lines", "heat"]
     title: str
     series: tuple[Series, ...]
     x_label: str
@@ -72,6 +75,7 @@ class Chart:
     marks: tuple[tuple[Number, str], ...] = ()  # vertical lines: where, and what they say
     y_range: tuple[Number, Number] | None = None
     diagonal: bool = False
+    log_x: bool = False
     small: bool = False  # stands next to others of its kind
     name: str = ""  # of its file, if not from its title
 

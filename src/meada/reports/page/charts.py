@@ -10,16 +10,17 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import LogLocator, NullFormatter
 from PIL import Image
 
 from meada.files import write_bytes
 from meada.reports.page.blocks import Chart, Gallery, Page, Series, slug
 
 matplotlib.use("Agg")
-COLOURS = (  # legible on white and on the dark page's ground
-    "#7a8797", "#d0661a", "#3f7af0", "#12915f", "#cf3f86", "#8b5cf6", "#1593ad", "#a87a16",
+COLOURS = (  # legible on white and on the dark page's ground, and apart from each other for the colour-blind
+    "#477387", "#ed1900", "#822dff", "#8eaa5d", "#a81bb8", "#c18cdc", "#34b397", "#805947",
 )  # fmt: skip
-MARKERS = "os^D"
+MARKERS = "os^vP*X"  # 7 of them and 8 colours: the first 56 series look different; a diamond is the paper's
 INK = "#000000"  # whatever has it in the SVG takes the page's own colour of text
 
 
@@ -58,6 +59,8 @@ def svg(chart: Chart, salt: str) -> str:
 
 
 def plot(chart: Chart, *, titled: bool = True) -> Canvas:
+    if chart.kind == "panels":
+        return _panels(chart, titled)
     rows = len(chart.categories) * len(chart.series) if chart.kind in ("bars", "points") else 0
     height = {"bars": 1 + 0.22 * rows, "points": 1 + 0.13 * rows, "heat": 1 + 0.3 * len(chart.series)}
     width = 4.6 if chart.small else 7
@@ -71,6 +74,32 @@ def plot(chart: Chart, *, titled: bool = True) -> Canvas:
         axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.5 / figure.get_figheight()), frameon=False,
                     ncols=max(1, int(width / (0.07 * longest + 0.5))), labelcolor=INK)  # fmt: skip
         axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def _panels(chart: Chart, titled: bool) -> Canvas:
+    """Rows are named at the side: nothing has to be told by its colour."""
+    count = len(chart.series)
+    width = max(len(s.name) for s in chart.series) * 0.065 + 1.75 * len(chart.categories)
+    figure = Canvas(figsize=(max(4.6, width), 1.1 + 0.24 * count), layout="constrained")
+    grid = figure.subplots(1, len(chart.categories), sharey=True, squeeze=False)[0]
+    for k, (axes, category) in enumerate(zip(grid, chart.categories, strict=True)):
+        for row, series in enumerate(chart.series):
+            errors = _errors(series)
+            axes.errorbar(_filled(series.y)[k], row, xerr=None if errors is None else errors[:, k : k + 1], fmt="o",
+                          markersize=4.5, capsize=2, color=_colour(series))  # fmt: skip
+            if series.paper:
+                axes.plot(_filled(series.paper)[k], row, "D", markersize=6.5, markerfacecolor="none", color=INK)
+        axes.set_title(fill(category, 20), fontsize=9)
+        axes.margins(x=0.08)
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(labelsize=8)
+    grid[0].set_yticks(range(count), [_text(s.name) for s in chart.series])
+    grid[0].set_ylim(count - 0.5, -0.5)
+    figure.supxlabel(_text(chart.y_label), fontsize=9)
+    if titled:
+        figure.suptitle(fill(chart.title, 80), fontsize=10)
     return figure
 
 
@@ -99,14 +128,18 @@ def _bars(axes: Axes, chart: Chart) -> None:
 
 
 def _lines(axes: Axes, chart: Chart) -> None:
-    for series in chart.series:
+    for k, series in enumerate(chart.series):
+        aside = _aside(chart, k)
         many, marker = len(series.x) > 12, MARKERS[series.colour % len(MARKERS)]
         look: dict[str, Any] = {"color": _colour(series), "label": _text(series.name), "marker": marker}
         style = "none" if series.loose else "--" if series.dashed else "-"
         if many and _errors(series) is not None:
             axes.fill_between(series.x, _filled(series.low), _filled(series.high), color=_colour(series), alpha=0.18)
+        if any(value is not None for value in series.paper):
+            axes.plot(series.x + aside, _filled(series.paper), "D", markersize=7, markerfacecolor="none",
+                      color=_colour(series))  # fmt: skip
         errors = None if many else _errors(series)
-        axes.errorbar(series.x, _filled(series.y), yerr=errors, markersize=2 if many else 4, linestyle=style,
+        axes.errorbar(series.x + aside, _filled(series.y), yerr=errors, markersize=2 if many else 4, linestyle=style,
                       capsize=2, **look)  # fmt: skip
     for where, name in chart.marks:
         axes.axvline(float(where), color="grey", linestyle=":", linewidth=1)
@@ -115,6 +148,13 @@ def _lines(axes: Axes, chart: Chart) -> None:
         )
     if chart.diagonal:
         axes.plot([0, 100], [0, 100], color="grey", linestyle=":", linewidth=1)
+    if any(value is not None for series in chart.series for value in series.paper):
+        axes.plot([], [], "D", markerfacecolor="none", color=INK, label="the paper")
+    if chart.log_x:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter(NullFormatter())
     if chart.categories:  # names in place of the numbers 0, 1, 2
         axes.set_xticks(range(len(chart.categories)), [_text(c) for c in chart.categories])
     elif (xs := {x for series in chart.series for x in series.x}) and len(xs) < 8 and all(x == int(x) for x in xs):
@@ -124,6 +164,14 @@ def _lines(axes: Axes, chart: Chart) -> None:
     axes.set_xlabel(_text(chart.x_label))
     axes.set_ylabel(_text(chart.y_label))
     axes.grid(axis="y", alpha=0.25)
+
+
+def _aside(chart: Chart, k: int) -> np.ndarray:
+    """A step to the side for each point of series ``k``, where bars of several would lie on each other."""
+    xs = [x for series in chart.series for x in series.x]
+    crowded = sum(_errors(series) is not None for series in chart.series) > 1 and len(set(xs)) <= 12
+    step = 0.02 * (max(xs) - min(xs)) * (k - (len(chart.series) - 1) / 2) if crowded else 0.0
+    return np.full(len(chart.series[k].x), step)
 
 
 def _heat(axes: Axes, chart: Chart) -> None:

@@ -2,19 +2,25 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import mean
 
+from meada.datasets import sizes_of
+from meada.errors import MeadaError
 from meada.evaluation.selection import RULE_TEXTS
 from meada.evaluation.statistics import summarise
-from meada.reports.page.blocks import Cell, Page, Section, Table, Text
-from meada.reports.page.cost import records, spread
-from meada.reports.page.groups import title
-from meada.reports.page.paper import PAPER
+from meada.reports.page.blocks import Block, Cell, Chart, Page, Section, Series, Table, Text
+from meada.reports.page.cost import bill, records, spread
+from meada.reports.page.groups import Group, colours, title
+from meada.reports.page.paper import BARS, PAPER
 from meada.reports.runs import Run
+from meada.reproduce.cost import Costs, run_seconds
+from meada.runs.recipe import load_recipe
 
 TARGETS = tuple(PAPER["pacs"]["domains"][:4])
 COLUMNS = tuple(PAPER["pacs"]["domains"])
 RULES = ("source_val", "oracle")
+NOTHING = Costs(step=0.0, climb=0.0, look=0.0)
 
 
 @dataclass(frozen=True)
@@ -38,8 +44,102 @@ def table2(runs: Iterable[Run]) -> Page:
         ]
         table = Table("Accuracy (%) on the domain held out", ("method", "whose", *COLUMNS), tuple(cells))
         sections.append(Section(f"Methods {name}", (table,)))
+    if runs:
+        sections = [_figure(runs), *sections, *_scaled(runs), bill(_groups(runs))]
     sections.append(Section("How these numbers were made", tuple(map(Text, notes(runs)))))
     return Page("Table 2: PACS", (*sections, *([records(runs)] if runs else [])))
+
+
+def _groups(runs: Sequence[Run], target: str = "") -> list[Group]:
+    """A group per method and form, in the paper's order; of one target, or of all."""
+    found: dict[tuple[str, str], list[Run]] = defaultdict(list)
+    for run in runs:
+        if not target or target in run.results("last"):
+            found[run.method, form(run)].append(run)
+    known = [*PAPER["pacs"]["mean"]]
+    ordered = sorted(found, key=lambda key: (known.index(key[0]) if key[0] in known else len(known), *key))
+    shades = colours([method for method, _ in ordered])
+    return [
+        Group(f"{title(method)}, {kind}", tuple(found[method, kind]), (target,) if target else (), colour)
+        for (method, kind), colour in zip(ordered, shades, strict=True)
+    ]
+
+
+def _figure(runs: Sequence[Run], rule: str = "source_val") -> Section:
+    """The table as points: a panel a target that we have, a row a method."""
+    targets = [t for t in TARGETS if any(t in run.results("last") for run in runs)]
+    series = []
+    for whole in _groups(runs):
+        parts = [next((g for g in _groups(runs, t) if g.label == whole.label), None) for t in targets]
+        found = [g.summary(rule, t) if g else None for g, t in zip(parts, targets, strict=True)]
+        spans = [g.interval(rule, t) if g and g.scored(rule) else None for g, t in zip(parts, targets, strict=True)]
+        numbers = PAPER["pacs"]["mean"].get(whole.method)
+        if any(found):
+            series.append(Series(
+                f"{whole.label} (n={' or '.join(str(n) for n in sorted({s.n for s in found if s}))})",
+                tuple(s.mean if s else None for s in found), colour=whole.colour,
+                low=tuple(i.low if i else None for i in spans), high=tuple(i.high if i else None for i in spans),
+                paper=tuple(numbers[TARGETS.index(t)] for t in targets) if numbers else (),
+            ))  # fmt: skip
+    about = f"Accuracy on the domain held out, ours and the paper's full runs; ours: {RULE_TEXTS[rule]}"
+    chart = Chart("panels", about, tuple(series), "domain", "accuracy (%)", tuple(targets), name="table2")
+    return Section("Ours and the paper's", (chart, Text(BARS)))
+
+
+def _scaled(runs: Sequence[Run]) -> Iterator[Section]:
+    """What short runs can and cannot show, and what whole ones would cost by what the short ones took."""
+    short = [run for run in runs if form(run) != "full"]
+    if not short:
+        return
+    steps = sorted({run.record["steps"] / PAPER["pacs"]["steps"] for run in short})
+    share = f"{100 * steps[0]:.1f} %" if len(steps) == 1 else f"{100 * steps[0]:.1f} to {100 * steps[-1]:.1f} %"
+    single = all(len(group.runs) == 1 for t in TARGETS for group in _groups(short, t))
+    yield Section("What the scaled form shows, and what it does not", (
+        Text("It shows that every method trains and is scored by the paper's protocol: domains, splits, network, "
+             "settings, choice of the checkpoint. It shows differences between methods at this length, as far as the "
+             "seeds go" + (": one seed of each says something of these models, and nothing of the methods." if single
+                           else "; where n = 1, of these models only.")),
+        Text(f"It does not show the paper's accuracies, nor that they can be reached: runs have {share} of the paper's "
+             f"{PAPER['pacs']['steps']:,} steps, fewer pictures and, where the notes below say so, layers that began "
+             "at random. No test against the paper is made, and no cell is called reproduced."),
+        *_full_cost(short),
+    ))  # fmt: skip
+
+
+def _full_cost(runs: Sequence[Run]) -> Iterator[Block]:
+    rows: list[tuple[Cell, ...]] = []
+    for run in runs:
+        if found := full_run(run):
+            costs, hours = found
+            rows.append((title(run.method), *run.results("last"), costs.step, 1000 * costs.climb or None, hours))
+    if not rows:
+        return
+    hours_of = {str(name): [float(row[-1] or 0) for row in rows if row[0] == name] for name, *_ in rows}
+    every = len(TARGETS) * sum(map(mean, hours_of.values()))
+    columns = ("method", "held out", "s per step", "ms per ascent step and picture", "core-hours of a full run")
+    yield Table("A full run, from what the scaled one took", columns, tuple(rows), {"s per step": 2})
+    yield Text("Worked out from these records on their machines: time of a step, of an ascent step and of scoring a "
+               "picture, times their number in the full recipe with all published pictures. "
+               f"The {len(hours_of)} methods on all four targets: about {every:,.0f} core-hours a seed.")  # fmt: skip
+
+
+def full_run(run: Run) -> tuple[Costs, float] | None:
+    """What its parts took, and core-hours of the recipe without ``-small``; None where there is no such recipe."""
+    ours, seconds = run.settings, run.record["seconds"]
+    try:
+        full = load_recipe(ours.name.removesuffix("-small"), seed=ours.seed)
+    except MeadaError:
+        return None
+    sizes, whole = sizes_of(ours.data), sizes_of(full.data)
+    if sizes is None or whole is None or ours.plan.batch_size != full.plan.batch_size:
+        return None
+    climbed, looked = (run_seconds(ours, sizes, replace(NOTHING, **{part: 1.0})) for part in ("climb", "look"))
+    costs = Costs(
+        step=seconds["minimise"] / max(run.record["steps"], 1),
+        climb=seconds.get("maximise", 0.0) / climbed if climbed else 0.0,
+        look=seconds.get("evaluate", 0.0) / looked if looked else 0.0,
+    )
+    return costs, run_seconds(full, whole, costs) * int(run.record["environment"]["threads"]) / 3600
 
 
 def rows(runs: Sequence[Run], labelled: bool, rules: Sequence[str] = RULES) -> list[Row]:

@@ -4,7 +4,7 @@ The paper's number is the plain mean over fifteen corruptions and five severitie
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import mean
 from typing import Any
 
@@ -12,10 +12,10 @@ from meada.corruptions import CORRUPTIONS
 from meada.errors import MeadaError, nearest
 from meada.evaluation.selection import RULE_TEXTS, RULES
 from meada.evaluation.statistics import summarise
-from meada.reports.page.blocks import Block, Cell, Chart, Page, Section, Table, Text
-from meada.reports.page.cost import records, spread
-from meada.reports.page.groups import Group, colours, rank, title
-from meada.reports.page.paper import PAPER, points, printed
+from meada.reports.page.blocks import Block, Cell, Chart, Page, Section, Series, Table, Text
+from meada.reports.page.cost import bill, equal_time, records, spread
+from meada.reports.page.groups import Experiment, Group, colours, rank, title
+from meada.reports.page.paper import BARS, PAPER, points, printed
 from meada.reports.runs import Run
 
 SETS = {"cifar10": "CIFAR-10-C", "cifar100": "CIFAR-100-C"}
@@ -47,9 +47,14 @@ def table3(runs: Iterable[Run], rule: str = "last") -> Page:
     if rule not in RULES:
         raise MeadaError(f"unknown rule '{rule}': {nearest(rule, RULES)}")
     table = gather(runs)
-    sections = [_table(table, rule), _scores(table)]
+    sections = [_table(table, rule), corruption_errors(table, rule), _scores(table)]
     if figures := [_figure2(row, cells, rule, k) for k, (row, cells) in enumerate(_compared(table), 1)]:
         sections.append(Section("Figure 2", tuple(figures)))
+    for k, (row, cells) in enumerate(_compared(table), 1):
+        place = Experiment(str(row), row.data, row.network, FIFTEEN, tuple(cells.values()))
+        if timed := equal_time(place, f"{row.data}-{k}"):
+            sections.append(Section(f"{timed.title}: {row}", timed.blocks))
+    sections.append(bill(replace(g, label=f"{row}, {g.label}") for row, of in table.items() for g in of.values()))
     used = [run for cells in table.values() for group in cells.values() for run in group.runs]
     return Page("CIFAR under corruptions", (*sections, records(used)))
 
@@ -126,6 +131,8 @@ def _table(table: Rows, rule: str) -> Section:
         rows.append(tuple(texts))
     blocks: list[Block] = [
         Text(f"Checkpoint: {RULE_TEXTS[rule]}."),
+        _figure(table, rule),
+        Text(BARS),
         Table("Accuracy (%), mean over fifteen corruptions", ("", *map(title, methods)), tuple(rows)),
         Text("Ours: mean over the fifteen corruptions and five severities ± standard deviation over n seeds. In "
              "brackets: the paper, whose checkpoints were chosen on the corruptions themselves, and whose beta and "
@@ -134,6 +141,68 @@ def _table(table: Rows, rule: str) -> Section:
         *(Text(f"({mark}): {what}.") for mark, what in sorted({(r.mark, r.differences) for r in table}) if mark),
     ]  # fmt: skip
     return Section("Table 3", tuple(blocks))
+
+
+def _figure(table: Rows, rule: str) -> Chart:
+    """The table as points: a panel a network, a row a method."""
+    series = []
+    labels = {name: group.label for cells in table.values() for name, group in cells.items()}
+    for name, colour in zip(sorted(labels, key=rank), colours(sorted(labels, key=rank)), strict=True):
+        groups = [cells.get(name) for cells in table.values()]
+        found = [g.summary(rule, "mean") if g else None for g in groups]
+        spans = [g.interval(rule, "mean") if g and g.scored(rule) else None for g in groups]
+        papers = [None if r.differences else printed(r.data, r.network, name, "mean", FIFTEEN) for r in table]
+        seeds = sorted({s.n for s in found if s})
+        if seeds:
+            series.append(Series(
+                f"{labels[name]} (n={' or '.join(map(str, seeds))})", tuple(s.mean if s else None for s in found),
+                low=tuple(i.low if i else None for i in spans), high=tuple(i.high if i else None for i in spans),
+                paper=tuple(p.mean if p else None for p in papers) if any(papers) else (), colour=colour,
+            ))  # fmt: skip
+    return Chart("panels", f"Mean accuracy under fifteen corruptions; checkpoint: {rule}", tuple(series), "network",
+                 "accuracy (%)", tuple(map(str, table)), name="table3")  # fmt: skip
+
+
+def corruption_errors(table: Rows, rule: str) -> Section:
+    """Mean error, and mean corruption error relative to our ERM of the same row."""
+    rows: list[tuple[Cell, ...]] = []
+    for row, cells in table.items():
+        plain = cells["erm"].scored(rule) if "erm" in cells else []
+        for name, group in cells.items():
+            runs = group.scored(rule)
+            paper = None if row.differences else printed(row.data, row.network, name, "mean", FIFTEEN)
+            cell = lambda values: spread(summarise(values), 1) if values and None not in values else None
+            errors = [100 - run.score(rule, "mean", FIFTEEN) for run in runs]
+            ratios = [[_relative(run, plain, rule, rise) for run in runs] for rise in (False, True)]
+            rows.append((
+                str(row), group.label, cell(errors), 100 - paper.mean if paper else None, *map(cell, ratios), len(runs),
+            ))  # fmt: skip
+    columns = ("", "method", "mean error (%)", "paper", "mCE to ERM (%)", "relative mCE to ERM (%)", "n")
+    return Section("Corruption error", (
+        Text("Hendrycks and Dietterich divide a corruption's error, summed over severities, by AlexNet's and average "
+             "over corruptions: the mean corruption error, mCE. AlexNet's errors exist for ImageNet-C, not for CIFAR. "
+             "Published CIFAR-C tables (AugMix and later) print the plain mean error and often call it mCE: that is "
+             "'mean error', 100 less the accuracy above. 'mCE to ERM' is the formula with our own ERM of the same row "
+             "in AlexNet's place (its mean over seeds; ERM is 100), and 'relative mCE' takes the rise over the clean "
+             f"error in place of the error. Checkpoint: {RULE_TEXTS[rule]}."),
+        Table("", columns, tuple(rows)),
+    ))  # fmt: skip
+
+
+def _relative(run: Run, plain: Sequence[Run], rule: str, rise: bool) -> float | None:
+    """Mean over the corruptions of this run's error by the plain runs' mean error, in per cent."""
+    ratios = []
+    for name in FIFTEEN:
+        ours, *theirs = (_error(one, rule, name, rise) for one in (run, *plain))
+        if not theirs or mean(theirs) <= 0:  # no reference, or corruptions that cost it nothing
+            return None
+        ratios.append(100 * ours / mean(theirs))
+    return mean(ratios)
+
+
+def _error(run: Run, rule: str, name: str, rise: bool) -> float:
+    clean = 100 - float(run.record["clean"][rule]["accuracy"]) if rise else 0.0
+    return 100 - float(run.results(rule)[name]["accuracy"]) - clean
 
 
 def _scores(table: Rows) -> Section:
