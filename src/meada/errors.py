@@ -13,6 +13,15 @@ class NonFiniteError(MeadaError):
     """A loss, a gradient or a prediction became infinite or NaN."""
 
 
+def one_line(error: BaseException, most: int = 200) -> str:
+    """What an exception says, in one line; its kind where it says nothing.
+
+    >>> one_line(OSError("no\\n  such file")), one_line(KeyError())
+    ('no such file', 'KeyError')
+    """
+    return " ".join(str(error).split())[:most] or type(error).__name__
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The rest of a sentence about an unknown name: the closest known one, or all of them.
 

@@ -1,6 +1,5 @@
 """Check the assumptions of the propositions on their arguments."""
 
-import math
 from operator import index
 
 from torch import Tensor
@@ -29,19 +28,3 @@ def check_count(value: int, what: str, least: int = 1) -> int:
     if count < least:
         raise MeadaError(f"{what} must be at least {least}, got {count}")
     return count
-
-
-def check_between(value: Real, low: Real, high: Real, what: str) -> None:
-    """``low <= value <= high``, both ends included."""
-    if not low <= value <= high:
-        raise MeadaError(f"{what} must be in [{low:g}, {high:g}], got {value}")
-
-
-def check_delta(delta: Real) -> None:
-    if not 0 < delta < 1:
-        raise MeadaError(f"delta must be strictly between 0 and 1, got {delta}")
-
-
-def check_error(error: Real) -> None:
-    if math.isnan(error) or error <= 0:
-        raise MeadaError(f"error must be above 0 nats, got {error}: no finite sample reaches it")

@@ -6,7 +6,8 @@ r"""Proposition 3: how far :math:`\hat H(Y)` of N samples may be from H(Y), and 
 import math
 from decimal import Decimal, localcontext
 
-from meada.theory._checks import Real, check_count, check_delta, check_error
+from meada.errors import check_range
+from meada.theory._checks import Real, check_count
 from meada.theory.continuity import entropy_continuity
 
 LAST_RISE = 8  # the bound falls from n = e^2 = 7.39 on, at the latest
@@ -22,7 +23,7 @@ def deviation_from_mean_bound(n: int, classes: int, delta: Real) -> float:
     1.2509
     """
     n, classes = check_count(n, "n", least=2), check_count(classes, "classes")
-    check_delta(delta)
+    check_range("Proposition 3", "(0, 1)", delta=delta)
     return classes * math.log(n) * math.sqrt(math.log(2 / delta)) / math.sqrt(2 * n)
 
 
@@ -49,7 +50,7 @@ def entropy_deviation_bound(n: int, classes: int, delta: Real) -> float:
     6.5735
     """
     n, classes = check_count(n, "n"), check_count(classes, "classes")
-    check_delta(delta)
+    check_range("Proposition 3", "(0, 1)", delta=delta)
     return _bound(n, classes, delta)
 
 
@@ -67,8 +68,8 @@ def samples_needed(error: Real, classes: int, delta: Real) -> int:
     (1.0, 374)
     """
     classes = check_count(classes, "classes")
-    check_delta(delta)
-    check_error(error)
+    check_range("Proposition 3", "(0, 1)", delta=delta)
+    check_range("samples_needed", "(0, inf]", error=error)
     peak = max(range(1, LAST_RISE + 1), key=lambda n: _bound(n, classes, delta))
     if _bound(peak, classes, delta) <= error:
         return 1
@@ -102,7 +103,7 @@ def sharper_deviation_bound(n: int, classes: int, delta: Real) -> float:
     0.1694
     """
     n = check_count(n, "n")
-    check_delta(delta)
+    check_range("Proposition 3", "(0, 1)", delta=delta)
     spread = math.sqrt(n * math.log(2 / delta) / 2)
     return spread * replacement_bound(n, classes) + bias_bound(n, classes)
 
@@ -116,7 +117,7 @@ def mean_entropy_deviation_bound(n: int, classes: int, delta: Real) -> float:
     0.0313
     """
     n, classes = check_count(n, "n"), check_count(classes, "classes")
-    check_delta(delta)
+    check_range("Proposition 3", "(0, 1)", delta=delta)
     return math.log(classes) * math.sqrt(math.log(2 / delta) / (2 * n))
 
 

@@ -2,7 +2,8 @@ r"""How much an entropy changes when a distribution changes a little; Corollary 
 
 import math
 
-from meada.theory._checks import Real, check_between, check_count, check_law
+from meada.errors import check_range
+from meada.theory._checks import Real, check_count, check_law
 from meada.theory.information import Probabilities
 from meada.types import Scalar
 
@@ -13,7 +14,7 @@ def binary_entropy(p: Real) -> float:
     >>> round(binary_entropy(0.5), 6)
     0.693147
     """
-    check_between(p, 0, 1, "p")
+    check_range("binary_entropy", "[0, 1]", p=p)
     return -sum(q * math.log(q) for q in (p, 1 - p) if q > 0)
 
 
@@ -43,7 +44,7 @@ def entropy_continuity(distance: Real, classes: int) -> float:
     >>> round(entropy_continuity(0.5, 2), 6)
     0.693147
     """
-    check_between(distance, 0, 1, "the total variation")
+    check_range("entropy_continuity", "[0, 1]", distance=distance)
     classes = check_count(classes, "classes")
     if classes == 1:
         return 0.0
@@ -60,7 +61,7 @@ def conditional_entropy_difference_bound(epsilon: Real, classes: int) -> float:
     >>> round(conditional_entropy_difference_bound(0.1, 10), 6)
     0.921034
     """
-    check_between(epsilon, 0, 0.5, "epsilon")
+    check_range("Lemma 3", "[0, 0.5]", epsilon=epsilon)
     classes = check_count(classes, "classes")
     if epsilon == 0:
         return 0.0
@@ -70,8 +71,7 @@ def conditional_entropy_difference_bound(epsilon: Real, classes: int) -> float:
 def conditional_entropy_bound(epsilon: Real, classes: int) -> float:
     r"""Corollary 1: :math:`H(\tilde p(Y|X)) \leq -\epsilon \log(\epsilon / K^3)`, in nats.
 
-    Lemma 3 next to a law under which Y = f(X), whose conditional entropy is 0.
-    Valid for epsilon in [0, 1/2].
+    Lemma 3 next to a law under which Y = f(X), whose conditional entropy is 0. Valid for epsilon in [0, 1/2].
 
     >>> round(conditional_entropy_bound(0.1, 10), 6)  # 0.1 * log(10,000)
     0.921034
@@ -90,7 +90,7 @@ def sharp_conditional_entropy_bound(epsilon: Real, classes: int) -> float:
     >>> round(sharp_conditional_entropy_bound(0.1, 10), 6)  # the printed bound says 0.921034
     0.308376
     """
-    check_between(epsilon, 0, 2, "epsilon")
+    check_range("sharp_conditional_entropy_bound", "[0, 2]", epsilon=epsilon)
     return entropy_continuity(epsilon / 2, classes)
 
 

@@ -6,7 +6,7 @@ differ. An infinite cost bars a move at every gamma, 0 included.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,14 +16,12 @@ from scipy import sparse
 from scipy.optimize import linprog
 from torch import Tensor
 
-from meada.errors import MeadaError
+from meada.errors import MeadaError, check_range
 from meada.theory._checks import Real
 from meada.types import Scalar
 
-# By default HiGHS forgives 1e-7 of each constraint: as much as a rare atom's whole mass.
-STRICT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-
 PerAtom = Float[ndarray, " S"]
+Vector = Float[ndarray, " _"]
 Costs = Float[ndarray, "S S"]
 
 
@@ -66,13 +64,11 @@ def primal_value(p0: PerAtom, value: PerAtom, cost: Costs, gamma: Real) -> Worst
     atoms = len(p0)
     rows, columns = _marginals(atoms)
     no_law = sparse.csr_matrix((atoms, atoms))
-    solution = linprog(
-        c=np.concatenate([_finite(_penalty(cost, gamma)).ravel(), -value]),
-        A_eq=sparse.bmat([[rows, no_law], [columns, -sparse.identity(atoms)]]),
-        b_eq=np.concatenate([p0, np.zeros(atoms)]),
-        bounds=[*_allowed(cost), *[(0, None)] * atoms],
-        method="highs",
-        options=STRICT,
+    solution = _minimised(
+        np.concatenate([_finite(_penalty(cost, gamma)).ravel(), -value]),
+        sparse.bmat([[rows, no_law], [columns, -sparse.identity(atoms)]]),
+        np.concatenate([p0, np.zeros(atoms)]),
+        [*_allowed(cost), *[(0, None)] * atoms],
     )
     if not solution.success:
         raise MeadaError(f"the linear programme of Proposition 2 has no solution: {solution.message}")
@@ -87,14 +83,8 @@ def transport_distance(p: PerAtom, p0: PerAtom, cost: Costs) -> float:
     2.0
     """
     rows, columns = _marginals(len(p0))
-    solution = linprog(
-        c=_finite(cost).ravel(),
-        A_eq=sparse.vstack([rows, columns]),
-        b_eq=np.concatenate([p0, p]),
-        bounds=_allowed(cost),
-        method="highs",
-        options=STRICT,
-    )
+    marginals, both = sparse.vstack([rows, columns]), np.concatenate([p0, p])
+    solution = _minimised(_finite(cost).ravel(), marginals, both, _allowed(cost))
     return float(solution.fun) if solution.success else float("inf")
 
 
@@ -123,9 +113,14 @@ def surrogate_gradient(objective: Callable[[Tensor, Tensor], Tensor], theta: Ten
     return gradient
 
 
+def _minimised(c: Vector, equations: Any, values: Vector, bounds: list[tuple[int, int | None]]) -> Any:
+    # By default HiGHS forgives 1e-7 of each constraint: as much as a rare atom's whole mass.
+    strict = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    return linprog(c, A_eq=equations, b_eq=values, bounds=bounds, method="highs", options=strict)
+
+
 def _penalty(cost: Costs, gamma: Real) -> Costs:
-    if not gamma >= 0:
-        raise MeadaError(f"gamma must be 0 or more (Proposition 2), got {gamma}")
+    check_range("Proposition 2", "[0, inf]", gamma=gamma)
     return np.where(np.isinf(cost), np.inf, gamma * _finite(cost))
 
 

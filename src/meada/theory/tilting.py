@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from meada.errors import MeadaError
+from meada.errors import check_range
 
 Scores = Float[Tensor, " n"]
 Law = Float[Tensor, " n"]  # probabilities that sum to one
@@ -24,7 +24,7 @@ def tilted_value(scores: Scores, prior: Law, tau: float) -> float:
     >>> [round(tilted_value(s, prior, tau), 4) for tau in (0.0, 1.0, math.inf)]
     [1.0, 0.6201, 0.5]
     """
-    _check(tau)
+    check_range("the tilted score", "[0, inf]", tau=tau)
     held = scores[prior > 0]
     if tau == 0:
         return float(held.max())
@@ -39,7 +39,7 @@ def tilted_law(scores: Scores, prior: Law, tau: float) -> Law:
     >>> tilted_law(torch.tensor([0.0, 1.0]), torch.tensor([0.5, 0.5]), 0.0)
     tensor([0., 1.])
     """
-    _check(tau)
+    check_range("the tilted score", "[0, inf]", tau=tau)
     if math.isinf(tau):
         return prior
     if tau == 0:
@@ -50,7 +50,7 @@ def tilted_law(scores: Scores, prior: Law, tau: float) -> Law:
 
 def penalised_score(law: Law, scores: Scores, prior: Law, tau: float) -> float:
     r""":math:`E_Q[s] - \tau KL(Q \| \pi)` of any law Q: what the supremum is over."""
-    _check(tau)
+    check_range("the tilted score", "[0, inf]", tau=tau)
     gap = torch.where(law > 0, law * (law.log() - prior.log()), torch.zeros_like(law)).sum()
     return float((law * scores).sum()) - (tau * float(gap) if gap else 0.0)
 
@@ -60,16 +60,10 @@ def expected_finite_value(scores: Scores, prior: Law, tau: float, k: int) -> flo
 
     A lower bound of :func:`tilted_value` that grows with k. Computed by going through all n^k draws.
     """
-    _check(tau)
-    if k < 1:
-        raise MeadaError(f"k must be 1 or more, got {k}")
+    check_range("the tilted score", "[0, inf]", tau=tau)
+    check_range("the tilted score", "[1, inf]", k=k)
     n = len(scores)
     draws = torch.cartesian_prod(*[torch.arange(n)] * k).view(-1, k)
     uniform = torch.full((k,), 1 / k, dtype=scores.dtype)
     values = torch.tensor([tilted_value(scores[row], uniform, tau) for row in draws], dtype=scores.dtype)
     return float((prior[draws].prod(1) * values).sum())
-
-
-def _check(tau: float) -> None:
-    if not tau >= 0:
-        raise MeadaError(f"tau must be 0 or more, got {tau}")
