@@ -11,7 +11,7 @@ from torch import Tensor
 
 from meada.reports.page.blocks import Chart, Table, Text
 from meada.robustify.outcome import ABOUT, RULE, Outcome, judge, seconds
-from meada.robustify.page import Views, answer, sections, write_report
+from meada.robustify.page import answer, gallery, sections, write_report
 from meada.robustify.scoring import Scores
 from meada.robustify.sections import counts, per_class
 
@@ -121,7 +121,7 @@ def test_many_classes_are_told_by_their_worst_pairs(
 
 
 def test_the_file_is_whole_and_escaped(outcome: Outcome, scores: Scores) -> None:
-    views = Views(torch.rand(2, 3, 8, 8), torch.rand(2, 3, 8, 8), torch.tensor([0, 2]), "about views")
+    views = gallery(torch.rand(2, 3, 8, 8), torch.rand(2, 3, 8, 8), ["cat", "<b>fish</b>"], "about views")
     write_report(outcome, scores, views)
     page = (outcome.out / "report.html").read_text()
     assert "<b>fish" not in page and "about views" in page

@@ -1,7 +1,6 @@
 """The model card: data, candidates, evidence and limits of the delivered model, in Markdown."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from meada.robustify.outcome import Outcome
 
@@ -11,12 +10,13 @@ LIMITS = """\
 - Only the classes above are known: a picture of anything else gets one of these labels too.
 - Pictures are squeezed to a square; EXIF rotation is applied, transparency is laid over white.
 - Robustness against domain shift and corruption is not a defence against an attacker."""
+TRUSTED = " Up to an entropy of {:.3f} nats at least 95 % of held-out predictions are right."
 
 
 def card(outcome: Outcome) -> str:
     """Every number in it comes from ``outcome.json``."""
     held = outcome.content
-    plan, classes, delivered = held["plan"], held["classes"], outcome.delivered
+    plan, classes, delivered, limit = held["plan"], held["classes"], outcome.delivered, held["abstain_entropy"]
     return "\n\n".join([
         f"# {plan['network']}: {delivered}",
         f"A classifier of {len(classes)} classes ({some(classes)}). {outcome.verdict}",
@@ -28,7 +28,7 @@ def card(outcome: Outcome) -> str:
         f"Rule: {held['rule']} {held['about']}",
         "<details><summary>Every corruption and shift</summary>\n\n" + _each(outcome) + "\n\n</details>",
         "## Confidence",
-        _confidence(held),
+        outcome.about_temperature() + ("" if limit is None else TRUSTED.format(limit)),
         "## Settings",
         _markdown([("key", "value"), *((key, str(value)) for key, value in plan.items())]),
         "## Use",
@@ -40,25 +40,10 @@ def card(outcome: Outcome) -> str:
     ]) + "\n"  # fmt: skip
 
 
-def _confidence(held: dict[str, Any]) -> str:
-    scale, limit = held["temperature"], held["abstain_entropy"]
-    said = (
-        f"Logits are divided by {scale['value']:.2f} in the last layer: under the rule's shifts the NLL fell from "
-        f"{scale['nll_before']:.3f} to {scale['nll_after']:.3f}."
-        if scale["value"] != 1
-        else "Logits are as trained: temperature scaling did not improve the NLL under the rule's shifts."
-    )
-    if limit is None:
-        return said
-    return f"{said} Up to an entropy of {limit:.3f} nats at least 95 % of held-out predictions are right."
-
-
 def _each(outcome: Outcome) -> str:
-    of = outcome.content["candidates"]
-    rows = lambda one: {**one["corruptions"]["by_name"], **one["validation_shifts"]["by_name"]}
-    names = list(rows(of["plain"]))
-    lines = [(name, *(f"{rows(one)[name]['accuracy']:.1f}" for one in of.values())) for name in names]
-    return _markdown([("pictures", *of), *lines])
+    every = outcome.by_change()
+    lines = [(name, *(f"{one[name]:.1f}" for one in every.values())) for name in every["plain"]]
+    return _markdown([("pictures", *every), *lines])
 
 
 def _markdown(rows: Sequence[tuple[str, ...]]) -> str:

@@ -70,6 +70,19 @@ class Outcome:
         said = [f"{one['held_out']['n']:,} held out", f"{one['corruptions']['n']:,} under each corruption and shift"]
         return ", ".join([*said, *(f"{test['n']:,} in {name}" for name, test in one["tests"].items())])
 
+    def by_change(self) -> dict[str, dict[str, float]]:
+        """Candidate -> corruption or shift -> accuracy (%)."""
+        accuracies = lambda one, part: {name: found["accuracy"] for name, found in one[part]["by_name"].items()}
+        every = self.content["candidates"].items()
+        return {name: accuracies(one, "corruptions") | accuracies(one, "validation_shifts") for name, one in every}
+
+    def about_temperature(self) -> str:
+        scale = self.content["temperature"]
+        if scale["value"] == 1:
+            return "Logits are as trained: temperature scaling did not improve the NLL under the rule's shifts."
+        fall = f"the NLL fell from {scale['nll_before']:.3f} to {scale['nll_after']:.3f}"
+        return f"Logits are divided by {scale['value']:.2f} in the last layer: under the rule's shifts {fall}."
+
     def __str__(self) -> str:
         return self.table()
 

@@ -1,7 +1,6 @@
 """The report page of ``robustify``: first whether the delivered model is better, then the evidence."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,7 +13,7 @@ from meada.reports.page import write
 from meada.reports.page.blocks import Block, Chart, Gallery, Page, Picture, Section, Series, Table, Text
 from meada.reports.page.training import png
 from meada.robustify.families import space_of
-from meada.robustify.labels import Truth, names_of
+from meada.robustify.labels import names_of
 from meada.robustify.outcome import Outcome
 from meada.robustify.scoring import Scores
 from meada.robustify.sections import calibration, classes, confusion, corruptions
@@ -24,18 +23,11 @@ from meada.types import Images, Labels
 SHOWN = 8  # pictures in the gallery
 
 
-@dataclass(frozen=True)
-class Views:
-    """A few training pictures and the view of each that the hardened candidate was shown."""
+def training_views(work: Work) -> Gallery:
+    """A few training pictures and the view of each that hardening trained on.
 
-    pictures: Images
-    views: Images
-    labels: Truth
-    about: str
-
-
-def training_views(work: Work) -> Views:
-    """One picture of each class in turn, seen through the network that hardening started from."""
+    One picture of each class in turn, seen through the network that hardening started from.
+    """
     train, plan = work.task.train, work.plan
     index = _one_of_each(train.labels if train.labels.ndim == 1 else train.labels.argmax(-1))
     x, y = as_float(train.images[index]), train.labels[index]
@@ -51,7 +43,14 @@ def training_views(work: Work) -> Views:
         if plan.views > 1 and plan.hardness > 0
         else "a random change"
     )
-    return Views(x, views, y, f"Hardening trains on each picture and on a view of it: {how}; new at every step.")
+    about = f"Hardening trains on each picture and on a view of it: {how}; new at every step."
+    return gallery(x, views, [names_of(label, work.task.classes) for label in y], about)
+
+
+def gallery(pictures: Images, views: Images, names: Sequence[str], about: str) -> Gallery:
+    shown = zip(pictures, views, names, strict=True)
+    columns = tuple(Picture((png(x), png(view)), (name, name)) for x, view, name in shown)
+    return Gallery("Training pictures and a view of each", ("picture", "view"), columns, about)
 
 
 def _one_of_each(labels: Labels) -> Tensor:
@@ -64,19 +63,19 @@ def _one_of_each(labels: Labels) -> Tensor:
     return torch.tensor(order[:SHOWN])
 
 
-def write_report(outcome: Outcome, scores: Scores, views: Views | None = None) -> None:
+def write_report(outcome: Outcome, scores: Scores, views: Gallery | None = None) -> None:
     """Write ``report.html``: one file that needs nothing from the network."""
     page = Page(f"Delivered: {outcome.delivered}", tuple(sections(outcome, scores, views)))
     write(page, out=outcome.out / "report.html")
 
 
-def sections(outcome: Outcome, scores: Scores, views: Views | None = None) -> Iterator[Section]:
+def sections(outcome: Outcome, scores: Scores, views: Gallery | None = None) -> Iterator[Section]:
     held = outcome.content
     yield Section("Is it better?", (Text(answer(outcome)), _picture(outcome), Text(held["about"], "warning")))
     yield Section("Candidates", tuple(_candidates(outcome)))
     if views is not None:
-        yield Section("Hard views", (_gallery(views, held["classes"]),))
-    yield corruptions(outcome, scores)
+        yield Section("Hard views", (views,))
+    yield corruptions(outcome)
     yield classes(outcome, scores)
     if scores.labels("held_out").ndim == 1:
         yield confusion(outcome, scores)
@@ -145,14 +144,6 @@ def _candidates(outcome: Outcome) -> Iterator[Block]:
     )
     columns = ("candidate", "pictures", "difference", "low", "high")
     yield Table("Points above plain, with 95 % intervals over pictures", columns, rows)
-
-
-def _gallery(views: Views, names: Sequence[str]) -> Gallery:
-    pictures = tuple(
-        Picture((png(x), png(view)), (names_of(label, names), names_of(label, names)))
-        for x, view, label in zip(views.pictures, views.views, views.labels, strict=True)
-    )
-    return Gallery("Training pictures and a view of each", ("picture", "view"), pictures, views.about)
 
 
 def _time(seconds: dict[str, float]) -> Table:

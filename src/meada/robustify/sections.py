@@ -7,29 +7,22 @@ import torch
 from torch import Tensor
 
 from meada.reports.page.blocks import Block, Cell, Chart, Section, Series, Table, Text
+from meada.reports.page.robustness import reliability_curve
 from meada.robustify.card import some
 from meada.robustify.labels import as_classes
 from meada.robustify.outcome import Outcome
 from meada.robustify.scoring import Scores
 
-BINS = 10  # of confidence
 MOST_CLASSES = 20  # shown as a matrix; of more, the pairs that are mixed up most
 MOST_ROWS = 30  # classes in a table, half of them from either end
 
 
-def corruptions(outcome: Outcome, scores: Scores) -> Section:
+def corruptions(outcome: Outcome) -> Section:
     """Plain and delivered under each corruption and shift; then every candidate, as a table."""
-    names = [*scores.group("corruption/"), *scores.group("shift/")]
-
-    def accuracy(candidate: str) -> tuple[float, ...]:
-        return tuple(100 * float(one.mean()) for one in scores.correct(candidate, names))
-
-    titles = tuple(name.split("/", 1)[1].replace("_", " ") for name in names)
-    bars = tuple(Series(name, accuracy(name), colour=k) for k, name in enumerate(pair(outcome)))
-    every = {candidate: accuracy(candidate) for candidate in scores.candidates}
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (title, *(one[k] for one in every.values())) for k, title in enumerate(titles)
-    )
+    every = outcome.by_change()
+    titles = tuple(name.replace("_", " ") for name in every["plain"])
+    bars = tuple(Series(name, tuple(every[name].values()), colour=k) for k, name in enumerate(pair(outcome)))
+    rows = tuple(zip(titles, *(one.values() for one in every.values()), strict=True))
     blocks = (
         Chart("bars", "Accuracy (%) by corruption and shift", bars, "change", "accuracy (%)", titles, y_range=(0, 100)),
         Table("Accuracy (%)", ("change", *every), rows),
@@ -124,38 +117,26 @@ def calibration(outcome: Outcome, scores: Scores) -> Section:
             continue
         labels = torch.cat([scores.labels(name) for name in names])
         series = tuple(
-            reliability(name, _logits(scores, name, names) / _temperature(outcome, name, scale), labels, colour)
+            reliability(
+                name, _logits(scores, name, names) / (scale if name == outcome.delivered else 1), labels, colour
+            )
             for colour, name in enumerate(pair(outcome))
         )
         blocks.append(Chart("lines", f"Reliability, {title}", series, "confidence (%)", "right (%)",
                             y_range=(0, 100), diagonal=True, small=True))  # fmt: skip
-    said = (
-        f"The delivered model's logits are divided by {scale:.2f}, fitted on held-out pictures."
-        if scale != 1
-        else "The delivered model's logits are as trained: temperature scaling did not help."
-    )
-    blocks += [Text(said), _scores(outcome)]
+    blocks += [Text(outcome.about_temperature()), _scores(outcome)]
     return Section("Calibration", tuple(blocks))
 
 
 def reliability(name: str, logits: Tensor, labels: Tensor, colour: int) -> Series:
-    """Share of right answers by mean confidence, in ten bins of confidence.
-
+    """
     >>> one = reliability("m", torch.tensor([[0.0, 0.0], [9.0, 0.0]]), torch.tensor([1, 0]), 0)
     >>> one.y, [round(x) for x in one.x]
     ((0.0, 100.0), [50, 100])
     """
     logits, labels = as_classes(logits, labels)
-    confidence, guess = (one.numpy() for one in logits.double().softmax(-1).max(-1))
-    right = guess == labels.numpy()
-    which = np.clip(np.ceil(confidence * BINS).astype(int), 1, BINS)
-    full = [b for b in range(1, BINS + 1) if (which == b).any()]
-    mean = lambda values: tuple(100 * float(values[which == b].mean()) for b in full)
-    return Series(name, mean(right), mean(confidence), colour=colour)
-
-
-def _temperature(outcome: Outcome, name: str, scale: float) -> float:
-    return scale if name == outcome.delivered else 1.0
+    confidence, guess = logits.double().softmax(-1).max(-1)
+    return reliability_curve(name, confidence, guess == labels, colour)
 
 
 def _logits(scores: Scores, candidate: str, names: Sequence[str]) -> Tensor:
