@@ -50,7 +50,7 @@ def test_files_are_the_ascent_of_the_model(folder):
     model = open_model(folder / "meada.safetensors", [f"{folder}/net.py:tiny"])
     samples = samples_of(model, folder / "photos", None)
     written = write_adversarial(model, samples, folder / "out", source="photos")
-    assert written.images == 8 and written.classes == 2 and written.largest_change > 1
+    assert written["images"] == 8 and written["classes"] == 2 and written["levels"]["largest"] > 1
     expected = perturb(model.net, samples.images.float() / 255, samples.labels, **ASCENT)
     for row, label in enumerate(samples.labels.tolist()):
         path = folder / "out" / ("cat", "dog")[label] / f"{row:06d}.png"

@@ -35,8 +35,8 @@ from meada.corruptions.weather import frost_source
 from meada.errors import MeadaError, nearest
 from meada.files import write_bytes, write_json, write_npy
 from meada.machine.limits import map_npy
+from meada.machine.terminal import Tell
 
-Tell = Callable[[str, int, int], None]
 Run = Callable[[Sequence[Callable[[], int]]], Iterator[int]]  # tasks to how many images each has made
 CHUNK = 500  # images of a stack, per task
 PICTURES = 8  # of a tree, per task

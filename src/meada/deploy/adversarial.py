@@ -1,7 +1,6 @@
 """Write harder copies of pictures as files, for any other trainer."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -16,24 +15,20 @@ from meada.datasets.folder import read_pictures
 from meada.deploy.model import Model
 from meada.errors import MeadaError
 from meada.files import write_bytes, write_json
+from meada.machine.terminal import Tell
 from meada.methods.method import Context
 from meada.pool import Pool, as_stored
-from meada.runs.recipe import Recipe, make, method_of
+from meada.runs.recipe import make, method_of
 from meada.streams import key, stream
 
-Tell = Callable[[int, int], None]
 
+def write_adversarial(
+    model: Model, samples: Samples, out: Path, *, source: str, tell: Tell = nothing
+) -> dict[str, Any]:
+    """One maximisation round of the model's own method; CLASS/NUMBER.png for each sample, and ``perturb.json``.
 
-@dataclass(frozen=True)
-class Written:
-    images: int
-    classes: int
-    mean_change: float  # levels of 255
-    largest_change: float
-
-
-def write_adversarial(model: Model, samples: Samples, out: Path, *, source: str, tell: Tell = nothing) -> Written:
-    """One maximisation round of the model's own method; CLASS/NUMBER.png for each sample."""
+    Gives back what that file says.
+    """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise MeadaError(f"{out} is there already: --out needs a new folder")
     recipe, method = model.recipe, method_of(model.recipe)
@@ -43,15 +38,24 @@ def write_adversarial(model: Model, samples: Samples, out: Path, *, source: str,
     pool = Pool(samples.images, samples.labels, samples.domains, store="uint8")
     context = Context(
         seed=recipe.seed, generator=stream(recipe.seed, "perturb"), pool_size=len(pool),
-        embedding=recipe.embedding or None, tell=tell,
+        embedding=recipe.embedding or None, tell=partial(tell, "maximise"),
     )  # fmt: skip
     with torch.random.fork_rng():
         torch.manual_seed(key(recipe.seed, "ascent", 0))
         method.grow(model.net, pool, context)
     changes = _write(pool, model.classes, out)
-    written = Written(len(changes), len(pool.labels.unique()), float(changes.mean()), float(changes.max()))
-    write_json(out / "perturb.json", _about(model, recipe, source, written))
-    return written
+    about = {
+        "meada": __version__,
+        "model": str(model.path),
+        "source": source,
+        "method": recipe.method,
+        "seed": recipe.seed,
+        "images": len(changes),
+        "classes": len(pool.labels.unique()),
+        "levels": {"mean": float(changes.mean()), "largest": float(changes.max())},  # of 255
+    }
+    write_json(out / "perturb.json", about)
+    return about
 
 
 def _write(pool: Pool, classes: tuple[str, ...], out: Path) -> torch.Tensor:
@@ -60,9 +64,10 @@ def _write(pool: Pool, classes: tuple[str, ...], out: Path) -> torch.Tensor:
     changes = []
     for row in range(len(born.labels)):
         new, old = (pool.images(torch.tensor([i])) for i in (start + row, int(born.parents[row])))
-        pixels = as_stored(new, torch.uint8)[0].permute(1, 2, 0).numpy()
+        buffer = BytesIO()
+        Image.fromarray(as_stored(new, torch.uint8)[0].permute(1, 2, 0).numpy()).save(buffer, "PNG")
         folder = out / folder_name(classes[int(born.labels[row])])
-        write_bytes(folder / f"{int(born.parents[row]):06d}.png", _png(pixels))
+        write_bytes(folder / f"{int(born.parents[row]):06d}.png", buffer.getvalue())
         changes.append(255 * (new - old).abs().max())
     return torch.stack(changes)
 
@@ -88,21 +93,3 @@ def samples_of(model: Model, pictures: Path | None, limit: int | None) -> Sample
         return samples
     order = samples.labels.argsort(stable=True)  # class by class, then evenly over all of them
     return samples[order[torch.arange(limit) * len(samples) // limit].sort().values]
-
-
-def _png(pixels: Any) -> bytes:
-    buffer = BytesIO()
-    Image.fromarray(pixels).save(buffer, "PNG")
-    return buffer.getvalue()
-
-
-def _about(model: Model, recipe: Recipe, source: str, written: Written) -> dict[str, Any]:
-    return {
-        "meada": __version__,
-        "model": str(model.path),
-        "source": source,
-        "method": recipe.method,
-        "seed": recipe.seed,
-        "images": written.images,
-        "levels": {"mean": written.mean_change, "largest": written.largest_change},
-    }

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from meada.deploy.model import Model, open_model, save_model
-from meada.errors import MeadaError
+from meada.errors import MeadaError, one_line
 from meada.files import read_text
 from meada.machine.extras import need
 
@@ -96,5 +96,4 @@ def _one_sentence(what: str) -> Iterator[None]:
     except MeadaError:
         raise
     except Exception as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-        raise MeadaError(f"{what}: {' '.join(lines)[:300]}") from None
+        raise MeadaError(f"{what}: {one_line(error, 300)}") from None

@@ -95,13 +95,20 @@ def save_model(
         **(about or {}),
         "format": FORMAT,
         "meada": __version__,
+        **described(recipe, classes, _side(recipe)),
+        "recipe_toml": to_toml(recipe),
+    })  # fmt: skip
+
+
+def described(recipe: Recipe, classes: tuple[str, ...], side: int) -> dict[str, str]:
+    """What the metadata of every file of a model say."""
+    return {
         "method": recipe.method["name"],
         "network": recipe.network["name"],
         "classes": "\n".join(classes),
-        "side": str(_side(recipe)),
+        "side": str(side),
         "input": "RGB pixels in [0, 1], (N, 3, side, side); normalisation is in the network",
-        "recipe_toml": to_toml(recipe),
-    })  # fmt: skip
+    }
 
 
 def open_model(path: Path, trust: Iterable[str] = ()) -> Model:

@@ -2,7 +2,6 @@
 
 import logging
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from meada.deploy.model import Model
-from meada.errors import MeadaError
+from meada.deploy.model import Model, described
+from meada.errors import MeadaError, one_line
 from meada.evaluation import predict
 from meada.files import write_bytes
 from meada.machine.extras import need
@@ -47,7 +46,7 @@ class ImagesToLogits(nn.Module):
 def export_onnx(model: Model, path: Path) -> Checked:
     """Write the file if ONNX Runtime gives the same logits as the network."""
     content = converted(model)
-    checked = check(content, model, samples(model))
+    checked = check(content, model)
     write_bytes(path, content)
     return checked
 
@@ -65,46 +64,33 @@ def converted(model: Model) -> bytes:
                 output_names=["logits"], dynamic_shapes={"images": {0: torch.export.Dim("batch")}},
             )  # fmt: skip
     except Exception as error:  # the exporter raises many kinds
-        what = " ".join(str(error).split())[:200]
         name = model.recipe.network["name"]
-        raise MeadaError(f"network '{name}' cannot be expressed in ONNX: {what}") from error
+        raise MeadaError(f"network '{name}' cannot be expressed in ONNX: {one_line(error)}") from error
     assert program is not None
     made = program.model_proto
     for node in made.graph.node:  # stack traces, with the paths of this machine
         del node.metadata_props[:]
-    onnx.helper.set_model_props(made, metadata(model))
+    about = described(model.recipe, model.classes, model.side)
+    onnx.helper.set_model_props(made, {**about, "made_by": f"meada {model.about.get('meada', '')}"})
     return made.SerializeToString()
 
 
-def metadata(model: Model) -> dict[str, str]:
-    return {
-        "classes": "\n".join(model.classes),
-        "side": str(model.side),
-        "input": "RGB pixels in [0, 1], (N, 3, side, side); normalisation is in the network",
-        "network": model.recipe.network["name"],
-        "method": model.recipe.method["name"],
-        "made_by": f"meada {model.about.get('meada', '')}",
-    }
-
-
-def samples(model: Model) -> tuple[list[Tensor], int]:
-    """Random images, and real ones where the run has kept some; and the number of real ones."""
-    generator = stream("export check")
-    shape = (3, model.side, model.side)
+def samples(model: Model) -> tuple[list[Tensor], list[Tensor]]:
+    """Random images, and real ones where the run has kept some, in batches."""
+    generator, shape = stream("export check"), (3, model.side, model.side)
     made = [torch.rand(n, *shape, generator=generator, dtype=torch.float32) for n in BATCHES]
-    if model.run is None:
-        return made, 0
-    kept = {k: v for k, v in model.run.load_gallery().items() if k.endswith(".judged_source")}
-    real = as_float(next(iter(kept.values()))[:REAL]).float() if kept else torch.empty(0)
-    return ([*made, real], len(real)) if len(real) else (made, 0)
+    kept = model.run.load_gallery() if model.run else {}
+    return made, [as_float(images[:REAL]).float() for name, images in kept.items() if name.endswith(".judged_source")][
+        :1
+    ]
 
 
-def check(content: bytes, model: Model, given: tuple[Sequence[Tensor], int]) -> Checked:
+def check(content: bytes, model: Model) -> Checked:
     runtime = need("onnxruntime", extra="export")
     session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    images, real = given
+    made, real = samples(model)
     worst = 0.0
-    for x in images:
+    for x in (*made, *real):
         expected = predict(model.net, x).float()
         (got,) = (torch.from_numpy(y) for y in session.run(["logits"], {"images": x.numpy()}))
         difference = float((got - expected).abs().max())
@@ -115,7 +101,7 @@ def check(content: bytes, model: Model, given: tuple[Sequence[Tensor], int]) -> 
                 f"{difference:.2g}: no file was written"
             )
         worst = max(worst, difference)
-    return Checked(worst, sum(len(x) for x in images), real)
+    return Checked(worst, sum(len(x) for x in (*made, *real)), sum(len(x) for x in real))
 
 
 class _quiet(warnings.catch_warnings):

@@ -65,9 +65,20 @@ def guesses(model: Model, pictures: Iterator[Tensor]) -> list[Guess]:
     """Predict images of the model's size, a block at a time."""
     found: list[Guess] = []
     while block := [image for image, _ in zip(pictures, range(BLOCK), strict=False)]:
-        p, h = probabilities(model, torch.stack(block))
-        found += [Guess(*likeliest(model, q), float(e)) for q, e in zip(p, h, strict=True)]
+        found += [Guess(*best[0], entropy) for best, entropy in ranked(model, torch.stack(block))]
     return found
+
+
+def ranked(model: Model, images: Tensor, top: int = 1) -> Iterator[tuple[tuple[tuple[str, float], ...], float]]:
+    """Labels with their probabilities, the likeliest first, and the entropy of each image.
+
+    Of independent labels, the likeliest set of them comes before single ones.
+    """
+    p, h = probabilities(model, images)
+    best, labels = p.topk(min(top, len(model.classes)), dim=-1)
+    for q, entropy, chances, which in zip(p, h.tolist(), best.tolist(), labels.tolist(), strict=True):
+        single = [(model.classes[k], chance) for k, chance in zip(which, chances, strict=True)]
+        yield tuple([likeliest_set(model, q), *single[: top - 1]] if model.multilabel else single), entropy
 
 
 def probabilities(model: Model, images: Tensor) -> tuple[Tensor, Tensor]:
@@ -83,11 +94,8 @@ def probabilities(model: Model, images: Tensor) -> tuple[Tensor, Tensor]:
     return logits.softmax(-1), softmax_entropy(logits)
 
 
-def likeliest(model: Model, p: Tensor) -> tuple[str, float]:
-    """The likeliest class and its probability; of independent labels, the likeliest set of them and its probability."""
-    if not model.multilabel:
-        best, label = p.max(-1)
-        return model.classes[int(label)], float(best)
+def likeliest_set(model: Model, p: Tensor) -> tuple[str, float]:
+    """Of independent labels, with the probability of just these."""
     names = [name for name, q in zip(model.classes, p.tolist(), strict=True) if q > 0.5]
     return "+".join(names) or NONE, float(torch.maximum(p, 1 - p).prod())
 
@@ -179,12 +187,7 @@ def _predict_block(model: Model, files: Sequence[Path], top: int) -> list[Predic
         except MeadaError as error:
             found[place] = Prediction(str(file), error=str(error).removeprefix(f"{file} "))
     if pixels:
-        p, h = probabilities(model, torch.from_numpy(np.stack(list(pixels.values()))))
-        best, labels = p.topk(min(top, len(model.classes)), dim=-1)
-        for row, place in enumerate(pixels):
-            names = [model.classes[i] for i in labels[row].tolist()]
-            ranked = tuple(zip(names, best[row].tolist(), strict=True))
-            if model.multilabel:  # the set first, then single labels
-                ranked = (likeliest(model, p[row]), *ranked[: top - 1])
-            found[place] = Prediction(str(files[place]), ranked, float(h[row]))
+        images = torch.from_numpy(np.stack(list(pixels.values())))
+        for place, (best, entropy) in zip(pixels, ranked(model, images, top), strict=True):
+            found[place] = Prediction(str(files[place]), best, entropy)
     return [found[place] for place in range(len(files))]

@@ -14,16 +14,7 @@ _HOME = {
     "space_from": "meada.integrations.callables",
 }
 
-__all__ = [  # found by __getattr__
-    "HardViews",
-    "HardViewsMixin",
-    "MLflow",
-    "TensorBoard",
-    "WeightsAndBiases",
-    "harden_batch",
-    "hardened",
-    "space_from",
-]
+__all__ = [*_HOME]  # found by __getattr__
 
 
 def __getattr__(name: str) -> Any:

@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from meada.algorithm.callbacks import Callback, numbers
-from meada.integrations.tracking import tracker
 from meada.machine.terminal import Tell
 
 Following = tuple[Tell, Callable[[dict[str, Any]], None]]
@@ -29,11 +28,6 @@ class _Log:
             whole = file.read().rpartition(b"\n")[0]
         self.read += len(whole) + 1 if whole else 0
         yield from (json.loads(line) for line in whole.splitlines() if line.strip())
-
-
-def followed(folder: Path, tell: Tell, track: str, about: dict[str, Any]) -> AbstractContextManager[Following]:
-    """:func:`following` with the tracker of that name; without callbacks if ``track`` is empty."""
-    return following(folder, tell, [tracker(track, folder)] if track else [], about)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from meada.datasets.examples import IMAGE_KEYS, LABEL_KEYS
+from meada.datasets.examples import IMAGE_KEYS, LABEL_KEYS, first_key
 from meada.errors import MeadaError
 from meada.integrations.views import Numbers, harden_batch
 from meada.machine.extras import need
@@ -50,9 +50,7 @@ def places(batch: Any) -> tuple[Any, Any]:
     ('pixel_values', 'labels')
     """
     if isinstance(batch, dict):
-        found = [next((key for key in keys if key in batch), None) for keys in (IMAGE_KEYS, LABEL_KEYS)]
-        if None not in found:
-            return found[0], found[1]
-    elif isinstance(batch, list | tuple) and len(batch) >= 2 and isinstance(batch[0], Tensor):
+        return first_key(batch, IMAGE_KEYS), first_key(batch, LABEL_KEYS)
+    if isinstance(batch, list | tuple) and len(batch) >= 2 and isinstance(batch[0], Tensor):
         return 0, 1
     raise MeadaError(f"a batch must be (images, labels) or a dict with both, got {type(batch).__name__}")

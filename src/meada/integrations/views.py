@@ -15,14 +15,7 @@ Numbers = float | Sequence[float]
 
 
 def harden_batch(
-    net: nn.Module,
-    x: Tensor,
-    y: Tensor,
-    *,
-    mean: Numbers = 0.0,
-    std: Numbers = 1.0,
-    share: float = 0.5,
-    **options: Any,
+    net: nn.Module, x: Tensor, y: Tensor, *, mean: Numbers = 0.0, std: Numbers = 1.0, share: float = 0.5, **options: Any
 ) -> Tensor:
     """The batch with the first ``share`` of its images replaced by hard views of them.
 

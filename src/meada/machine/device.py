@@ -25,11 +25,7 @@ assert x.grad.float().isfinite().all()
 
 def choose(device: Device) -> torch.device:
     """``auto`` is the first of CUDA, MPS and CPU that is there."""
-    there = {
-        "cuda": torch.cuda.is_available(),
-        "mps": torch.backends.mps.is_available(),
-        "cpu": True,
-    }
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if device == "auto":
         return torch.device(next(name for name, is_there in there.items() if is_there))
     if not there.get(device, False):

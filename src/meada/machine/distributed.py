@@ -1,8 +1,7 @@
 """One run on several processes: who they are, what each takes, and how they put it together.
 
-torchrun starts the processes and says in environment variables which one each is; without it there
-is one, and nothing here does anything. In the minimisation phase each takes its share of a batch, and all step
-with one gradient.
+torchrun starts the processes and says in environment variables which one each is; without it there is one, and nothing
+here does anything. In the minimisation phase each takes its share of a batch, and all step with one gradient.
 """
 
 import os
@@ -20,7 +19,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from meada.errors import MeadaError
+from meada.errors import MeadaError, one_line
 from meada.types import Batch, Labels, Scalar
 
 T = TypeVar("T")
@@ -146,8 +145,7 @@ def process_group(device: torch.device) -> Iterator[World]:
     except RuntimeError as error:
         if not _is_lost(error):
             raise
-        what = str(error).splitlines()[0][:200]
-        raise MeadaError(f"lost the other processes ({what}); {RESUME_HINT}") from None
+        raise MeadaError(f"lost the other processes ({one_line(error)}); {RESUME_HINT}") from None
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -160,8 +158,7 @@ def _connect(world: World, device: torch.device) -> None:
 
     patience = float(os.environ.get("MEADA_PATIENCE", PATIENCE))
     dist.init_process_group(
-        "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo",
-        timeout=timedelta(seconds=patience),
+        "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=timedelta(seconds=patience)
     )
 
 
@@ -197,13 +194,7 @@ class ParallelLoss:
     """``loss`` on this process's share of a batch; its gradient is that of the whole batch."""
 
     def __init__(
-        self,
-        net: nn.Module,
-        parts: nn.ModuleDict,
-        loss: Loss,
-        world: World,
-        *,
-        unused_vary: bool = False,
+        self, net: nn.Module, parts: nn.ModuleDict, loss: Loss, world: World, *, unused_vary: bool = False
     ) -> None:
         """``unused_vary``: which weights have no gradient changes from step to step."""
         self.net, self.parts, self.world = net, parts, world

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from meada.errors import MeadaError
+from meada.errors import MeadaError, one_line
 
 MIB = 1 << 20
 FILE = 2048 * MIB  # bytes of a data file that is read whole
@@ -104,11 +104,7 @@ def _header(file: Any, path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any]
         read = np.lib.format.read_array_header_1_0 if width == 2 else np.lib.format.read_array_header_2_0
         shape, by_column, dtype = read(file)
     except (ValueError, EOFError, SyntaxError, TypeError, MemoryError, RecursionError, OverflowError) as error:
-        raise MeadaError(f"{path} must be a .npy file of numbers, got {_short(error)}") from None
+        raise MeadaError(f"{path} must be a .npy file of numbers, got {one_line(error)}") from None
     if dtype.hasobject or dtype.fields or dtype.subdtype:
         raise MeadaError(f"{path} must be a .npy file of numbers, got {dtype}")
     return shape, by_column, dtype
-
-
-def _short(error: Exception) -> str:
-    return " ".join(str(error).split())[:120] or type(error).__name__

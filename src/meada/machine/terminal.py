@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # Unicode's control, format, surrogate and separator characters
-Tell = Callable[[str, int, int], None]  # phase, done, of how many
+Tell = Callable[[str, int, int], None]  # phase, done, of how many; inside one phase, ``partial(tell, phase)``
 
 
 def printable(text: object) -> str:
@@ -20,11 +20,8 @@ def printable(text: object) -> str:
     >>> printable("a\x1b[31mred\nb")
     'a\\x1b[31mred\nb'
     """
-    return "".join(c if c in "\n\t" or unicodedata.category(c) not in HIDDEN else _escape(c) for c in str(text))
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape", "surrogatepass").decode()
+    escaped = lambda c: c.encode("unicode_escape", "surrogatepass").decode()
+    return "".join(c if c in "\n\t" or unicodedata.category(c) not in HIDDEN else escaped(c) for c in str(text))
 
 
 class SafeConsole(Console):
@@ -48,7 +45,6 @@ def bar(label: str) -> Iterator[Tell]:
             if phase != current:  # a new phase has a speed of its own
                 shown.remove_task(task)
                 task, current = shown.add_task(f"{label}: {phase}", total=total), phase
-                shown.update(task, completed=done)
                 shown.reset(task, total=total, completed=done)
             shown.update(task, completed=done)
 
