@@ -231,8 +231,8 @@ def test_a_trial_tells_hours_where_no_record_does(monkeypatch):
     """Known costs in place of measured ones: of a large batch a part is tried, counts are exact."""
     seen = []
 
-    def measured(recipe, samples, net):
-        seen.append((recipe.plan.batch_size, tuple(samples.images.shape[1:]), samples.domains))
+    def measured(recipe, pool, net):
+        seen.append((recipe.plan.batch_size, tuple(pool.blocks[0].images.shape[1:]), pool.domains))
         return Costs(step=0.1, climb=0.0, look=0.0)
 
     monkeypatch.setattr("meada.reproduce.cost.measure", measured)

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from meada.algorithm import Watch, begin, nothing, train
-from meada.datasets import Samples, Sizes, sizes_of
+from meada.datasets import Sizes, sizes_of
 from meada.errors import MeadaError
 from meada.evaluation import predict
 from meada.evaluation.validation_shifts import validation_families
@@ -43,10 +43,9 @@ class Costs:
 def kind(recipe: Recipe) -> str:
     """What a run's time depends on: runs of one kind differ in numbers that cost nothing."""
     method = {k: recipe.method.get(k) for k in ("name", "steps", "grow", "posterior_draws")}
-    loss = recipe.loss.get("name")
     data = {k: v for k, v in recipe.data.items() if k != "root"}
-    plan = recipe.plan.model_dump()
-    return repr((data, recipe.network["name"], method, loss, plan, recipe.precision))
+    rest = (recipe.network["name"], method, recipe.loss.get("name"), recipe.plan.model_dump(), recipe.precision)
+    return repr((data, *rest))
 
 
 def expected_seconds(items: Sequence[Item], folders: Iterable[Path]) -> dict[str, float]:
@@ -129,19 +128,22 @@ def _step_of(recipe: Recipe) -> str:
 
 def probe(recipe: Recipe, sizes: Sizes) -> Costs:
     """A few steps on noise; of a large batch a part, and as much longer."""
-    batch = recipe.plan.batch_size
+    batch, n = recipe.plan.batch_size, PROBED
     few = batch if batch <= PROBED else PROBED // 5
-    short = recipe.plan.model_copy(update={"batch_size": few})
-    net = build_network(recipe, sizes.classes, file=False)
-    costs = measure(recipe.model_copy(update={"plan": short}), _noise(recipe, sizes), net)
+    short = recipe.model_copy(update={"plan": recipe.plan.model_copy(update={"batch_size": few})})
+    images = torch.randint(256, (n, 3, sizes.side, sizes.side), dtype=torch.uint8)
+    domains = torch.arange(n) % sizes.sources if sizes.sources > 1 else None
+    pool = Pool(images, torch.arange(n) % sizes.classes, domains, store=recipe.pool.store)
+    costs = measure(short, pool, build_network(recipe, sizes.classes, file=False))
     return replace(costs, step=costs.step * batch / few)
 
 
-def _noise(recipe: Recipe, sizes: Sizes) -> Samples:
-    n = max(recipe.plan.batch_size, PROBED)
-    images = torch.randint(256, (n, 3, sizes.side, sizes.side), dtype=torch.uint8)
-    domains = torch.arange(n) % sizes.sources if sizes.sources > 1 else None
-    return Samples(images, torch.arange(n) % sizes.classes, domains)
+def measure(recipe: Recipe, pool: Pool, net: nn.Module) -> Costs:
+    """``net`` is trained for a few steps."""
+    method, images = method_of(recipe), pool.images(torch.arange(READ))
+    step, climb = _step(recipe, method, net, pool), _climb(recipe, method, net, pool)
+    predict(net, images)  # the first one is slower
+    return Costs(step, climb, _seconds(lambda: predict(net, images)) / READ)
 
 
 def run_seconds(recipe: Recipe, sizes: Sizes, costs: Costs) -> float:
@@ -161,17 +163,6 @@ def run_seconds(recipe: Recipe, sizes: Sizes, costs: Costs) -> float:
     looked = candidates * (len(sizes.targets) * look.subset + shifts * look.crafted)
     looked += CHOICES * sum(sizes.targets.values())
     return steps * costs.step + climbed * costs.climb + looked * costs.look
-
-
-def measure(recipe: Recipe, samples: Samples, net: nn.Module) -> Costs:
-    """``net`` is trained for a few steps: give it a copy."""
-    method = method_of(recipe)
-    some = samples.first(max(recipe.plan.batch_size, READ))
-    pool = Pool(some.images, some.labels, some.domains, store=recipe.pool.store)
-    step, climb = _step(recipe, method, net, pool), _climb(recipe, method, net, pool)
-    predict(net, some.images[:READ])  # the first one is slower
-    read = _seconds(lambda: predict(net, some.images[:READ]))
-    return Costs(step, climb, read / len(some.images[:READ]))
 
 
 def _step(recipe: Recipe, method: Method, net: nn.Module, pool: Pool) -> float:

@@ -14,20 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from meada.errors import MeadaError
+from meada.errors import MeadaError, one_line
 from meada.files import write_bytes, write_text
-from meada.reproduce import Item
-from meada.reproduce.runner import (
-    ELSEWHERE,
-    Command,
-    Outcome,
-    Say,
-    last_line,
-    named_by,
-    run_settings,
-    train_command,
-    verdict,
-)
+from meada.reproduce import Item, runner
+from meada.reproduce.runner import ELSEWHERE, Command, Outcome
 from meada.runs.recipe import from_toml, to_toml
 
 TRIES = 5  # times that a run is begun again after its node or worker was lost
@@ -49,11 +39,10 @@ def on_ray(
     items: Sequence[Item],
     out: Path,
     *,
-    say: Say,
+    say: runner.Say,
     address: str = "",
     cores: int = 1,
-    gpus: float = 0.0,
-    command: Command = train_command,
+    command: Command = runner.train_command,
 ) -> Outcome:
     """Run what is not done; the cluster has as many at once as it has cores for."""
     waiting = [item for item in items if not item.done(out)]
@@ -64,9 +53,10 @@ def on_ray(
     token = secrets.token_hex()
     write_text(out / ".driver", token)
     ray = _connected(address)
-    task = ray.remote(num_cpus=cores, num_gpus=gpus, max_retries=TRIES)(work)
+    task = ray.remote(num_cpus=cores, max_retries=TRIES)(work)
     running = {
-        task.remote(to_toml(item.recipe), str(out), token, cores, command, named_by(item)): item for item in waiting
+        task.remote(to_toml(item.recipe), str(out), token, cores, command, runner.named_by(item)): item
+        for item in waiting
     }
     outcome = Outcome()
     try:
@@ -116,8 +106,8 @@ def _trained(toml: str, out: Path, cores: int, command: Command, trust: Sequence
 
 def _train(words: list[str], cores: int) -> tuple[int, str]:
     with tempfile.TemporaryFile() as errors:
-        done = subprocess.run(words, **run_settings(cores, errors))
-        return done.returncode, last_line(errors, done.returncode)
+        done = subprocess.run(words, **runner.run_settings(cores, errors))
+        return done.returncode, runner.last_line(errors, done.returncode)
 
 
 def _connected(address: str) -> Any:
@@ -133,8 +123,7 @@ def _connected(address: str) -> Any:
             logging_level=logging.ERROR,
         )
     except Exception as error:  # Ray raises many kinds for an address that does not answer
-        what = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise MeadaError(f"--address {address}: no Ray cluster answers there ({what})") from None
+        raise MeadaError(f"--address {address}: no Ray cluster answers there ({one_line(error)})") from None
     return ray
 
 
@@ -148,4 +137,4 @@ def _end(ray: Any, ref: Any) -> End:
 def _brought_back(item: Item, out: Path, end: End, outcome: Outcome) -> str:
     for name, content in end.files.items():  # the record comes last: with it the run is done
         write_bytes(item.folder(out).path / name, content)
-    return verdict(item.name, end.code, end.line, end.seconds, outcome)
+    return runner.verdict(item.name, end.code, end.line, end.seconds, outcome)

@@ -66,9 +66,7 @@ def verdict(name: str, code: int, line: str, seconds: float, outcome: Outcome) -
 def run_settings(threads: int, stderr_file: IO[bytes]) -> dict[str, Any]:
     """How a run's process is started: its threads, its error output, and that it ends with this one."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
-    return {
-        "env": environment, "stdout": subprocess.DEVNULL, "stderr": stderr_file, "preexec_fn": die_with_parent,
-    }  # fmt: skip
+    return {"env": environment, "stdout": subprocess.DEVNULL, "stderr": stderr_file, "preexec_fn": die_with_parent}
 
 
 def named_by(item: Item) -> list[str]:
@@ -99,8 +97,7 @@ def reproduce(
 ) -> Outcome:
     """Run what is not done, ``jobs`` at a time; a failed run does not stop the others.
 
-    Args:
-        timings: more folders whose records say how long a kind of run takes.
+    ``timings`` are more folders whose records say how long a kind of run takes.
     """
     remove_drafts(out / "recipes")
     waiting = [item for item in items if not item.done(out)]
@@ -186,23 +183,3 @@ def refuse_settings(engine: str, jobs: int, cores: int, address: str = "", timin
     for folder in timings:
         if not folder.is_dir():
             raise MeadaError(f"--timings must be folders of records, got {folder}")
-
-
-def run_on(
-    engine: str,
-    items: Sequence[Item],
-    out: Path,
-    *,
-    say: Say,
-    jobs: int = 1,
-    timings: Sequence[Path] = (),
-    address: str = "",
-    cores: int = 1,
-) -> Outcome:
-    """On this machine, or on a Ray cluster."""
-    refuse_settings(engine, jobs, cores, address, timings)
-    if engine == "ray":
-        from meada.reproduce.on_ray import on_ray
-
-        return on_ray(items, out, say=say, address=address, cores=cores)
-    return reproduce(items, out, jobs=jobs, say=say, timings=timings)

@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from meada.errors import MeadaError
+from meada.errors import MeadaError, one_line
 from meada.files import read_bytes, write_bytes
 from meada.minimise import Training
 
@@ -55,8 +55,7 @@ def load_checkpoint(path: Path, training: Training, state: dict[str, Any] | None
             setattr(training, name, int(state["counters"][name]))
         return dict(state["extras"])
     except (KeyError, ValueError, RuntimeError, TypeError, AttributeError, IndexError) as error:
-        what = str(error).splitlines()[0]
-        raise MeadaError(f"{path} does not fit this run's recipe ({what}); train again") from None
+        raise MeadaError(f"{path} does not fit this run's recipe ({one_line(error)}); train again") from None
 
 
 def save_weights(path: Path, net: nn.Module, about: dict[str, str] | None = None) -> None:
@@ -72,8 +71,7 @@ def load_weights_into(net: nn.Module, path: Path) -> dict[str, str]:
     try:
         net.load_state_dict(weights)
     except RuntimeError as error:
-        what = " ".join(str(error).split())[:300]
-        raise MeadaError(f"{path} does not fit the network: {what}") from None
+        raise MeadaError(f"{path} does not fit the network: {one_line(error, 300)}") from None
     return about
 
 
@@ -86,8 +84,7 @@ def read_state(path: Path, held: bytes | None = None) -> dict[str, Any]:
     try:
         state = torch.load(BytesIO(held), weights_only=True, map_location="cpu")
     except Exception as error:  # torch raises many kinds for a damaged file
-        what = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise MeadaError(f"{path} is damaged or not a checkpoint of meada ({what[:120]})") from None
+        raise MeadaError(f"{path} is damaged or not a checkpoint of meada ({one_line(error)})") from None
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         found = state.get("format") if isinstance(state, dict) else type(state).__name__
         raise MeadaError(f"{path} must be a checkpoint of format '{FORMAT}', got {found!r}")

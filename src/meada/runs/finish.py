@@ -19,22 +19,13 @@ from meada.pool import Pool
 from meada.runs.checkpoint import load_weights_into, save_weights
 from meada.runs.recipe import Recipe, method_name, method_of
 from meada.runs.recorder import Recorder
-from meada.runs.run_folder import RunFolder
 
 PREDICTED = ("last", "source_val")  # the rules whose predictions are written down, image by image
 
 
-def finish(
-    recipe: Recipe,
-    folder: RunFolder,
-    task: Task,
-    training: Training,
-    pool: Pool,
-    recorder: Recorder,
-    weights: dict[str, Any],
-    world: World,
-) -> None:
+def finish(recorder: Recorder, task: Task, training: Training, pool: Pool, weights: dict[str, Any]) -> None:
     """Score each rule's choice on the whole of every domain, then write the record."""
+    recipe, folder, world = recorder.recipe, recorder.folder, recorder.world
     about = {"meada": __version__, "recipe": recipe.name, "classes": "\n".join(task.classes)}
     results, sources, cleans = {}, {}, {}
     steps = {"last": training.step, **recorder.selection.steps}

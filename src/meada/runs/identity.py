@@ -12,9 +12,9 @@ from meada.runs.run_folder import RunFolder
 from meada.settings import flattened
 
 # Where and how a run was carried out. ``pool.store`` is not among them: 8 bits or 32 make other samples.
-NOT_COMPARED = frozenset({
-    "note", "device", "checkpoint_seconds", "pool.memory_mb", "pool.keep", "data.root", "data.cache",
-})  # fmt: skip
+NOT_COMPARED = frozenset(
+    {"note", "device", "checkpoint_seconds", "pool.memory_mb", "pool.keep", "data.root", "data.cache"}
+)
 
 
 def experiment_settings(recipe: Recipe | Mapping[str, Any], *, seed: bool = True) -> dict[str, Any]:
@@ -49,12 +49,11 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-_HELD: dict[tuple[Path, int], Recipe] = {}
-
-
 def recipe_in(folder: RunFolder) -> Recipe:
     """The recipe in a run's folder; files that did not change are read once."""
-    key = (folder.recipe.resolve(), folder.recipe.stat().st_mtime_ns)
-    if key not in _HELD:
-        _HELD[key] = from_toml(folder.recipe)
-    return _HELD[key]
+    return _recipe(folder.recipe.resolve(), folder.recipe.stat().st_mtime_ns)
+
+
+@cache
+def _recipe(path: Path, changed: int) -> Recipe:
+    return from_toml(path)

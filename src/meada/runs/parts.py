@@ -96,17 +96,11 @@ def refuse_disagreement(tables: Mapping[str, Any], trust: Iterable[str]) -> None
             raise MeadaError(f"--trust {given} must be a name in the recipe, got {names}")
 
 
-def mark_trusted(table: Mapping[str, Any], trust: Iterable[str]) -> dict[str, Any]:
-    """The table, with the names in it that the person gave as :class:`Trusted`."""
-    names = {key: trusted(table[key], trust) for key in NAMES if isinstance(table.get(key), str)}
-    return {**table, **names}
-
-
 def with_defaults(kind: str, table: Any, trust: Iterable[str]) -> dict[str, Any]:
     """The table with every default of the named function written out; left as it is if that would run code."""
     if not isinstance(table, dict) or not isinstance(table.get("name"), str):
         raise MeadaError(f"key '{kind}.name' is missing: a recipe names its {kind}")
-    table = mark_trusted(table, trust)
+    table = table | {key: trusted(table[key], trust) for key in NAMES if isinstance(table.get(key), str)}
     if untrusted({kind: table}):
         return table
     name = table["name"]

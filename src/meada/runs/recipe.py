@@ -17,16 +17,7 @@ from meada.machine.device import Device, Precision
 from meada.methods import Method
 from meada.methods.parts.compose import augmented, compose
 from meada.methods.parts.descent import Descent
-from meada.runs.parts import (
-    KNOWN,
-    OPTIONAL,
-    code_in,
-    refuse_disagreement,
-    refuse_untrusted,
-    untrusted,
-    with_defaults,
-    without_none,
-)
+from meada.runs import parts
 from meada.runs.parts import make as make
 from meada.runs.recipe_families import SHIPPED as SHIPPED
 from meada.runs.recipe_families import family, merge
@@ -97,8 +88,8 @@ def load_recipe(name: str, changes: list[str] | None = None, *, trust: Iterable[
     table |= values
     scale = table.pop("scale", 1)
     recipe = resolve(table, trust)
-    refuse_disagreement(recipe.model_dump(), trust)
-    refuse_untrusted(recipe.model_dump())
+    parts.refuse_disagreement(recipe.model_dump(), trust)
+    parts.refuse_untrusted(recipe.model_dump())
     return scaled_down(recipe, scale)
 
 
@@ -152,20 +143,20 @@ def resolve(table: Mapping[str, Any], trust: Iterable[str] = ()) -> Recipe:
     Otherwise its table stays as it is, nothing runs, and :func:`make` refuses it.
     """
     whole = dict(table)
-    trust = [*trust, *(name for _, name in code_in(whole) if isinstance(name, Trusted))]
-    for kind in KNOWN:
-        if kind not in OPTIONAL or whole.get(kind):
-            whole[kind] = with_defaults(kind, whole.get(kind), trust)
+    trust = [*trust, *(name for _, name in parts.code_in(whole) if isinstance(name, Trusted))]
+    for kind in parts.KNOWN:
+        if kind not in parts.OPTIONAL or whole.get(kind):
+            whole[kind] = parts.with_defaults(kind, whole.get(kind), trust)
     for section, settings in SECTIONS.items():
         whole[section] = _section(section, settings, whole.get(section, {}))
     recipe = Recipe(**whole)
-    if not untrusted({kind: whole.get(kind) for kind in ("method", "loss", "augment")}):
+    if not parts.untrusted({kind: whole.get(kind) for kind in ("method", "loss", "augment")}):
         method_of(recipe)  # a method checks its own numbers: now, not in round 1
     return recipe
 
 
 def to_toml(recipe: Recipe) -> str:
-    return tomli_w.dumps(without_none(recipe.model_dump()))
+    return tomli_w.dumps(parts.without_none(recipe.model_dump()))
 
 
 def from_toml(path: Path, trust: Iterable[str] = ()) -> Recipe:
@@ -194,10 +185,9 @@ def _read(name: str, inside: tuple[str, ...] = ()) -> dict[str, Any]:
 
 
 def parse_toml(path: Path) -> dict[str, Any]:
+    text = read_text(path)
     try:
-        return tomllib.loads(read_text(path))
-    except MeadaError:
-        raise
+        return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # numbers of 5,000 digits and 100,000 brackets too
         raise MeadaError(f"{path} is not TOML: {error}") from None
 

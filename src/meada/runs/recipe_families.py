@@ -31,11 +31,6 @@ def family(folder: Path) -> dict[str, dict[str, Any]]:
     return members
 
 
-def patterns(folder: Path) -> list[str]:
-    """The names of each family's members at once, with the shell's braces."""
-    return [whole["names"].format(**{axis: braces(whole[axis]) for axis in whole["axes"]}) for whole in _files(folder)]
-
-
 def braces(names: Iterable[str]) -> str:
     """
     >>> braces(["", "-small"]), braces(["erm"])
@@ -85,14 +80,10 @@ def merge(base: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in table.items():
         old = merged.get(key)
-        if isinstance(value, dict) and isinstance(old, dict) and _same_name(old, value):
+        if isinstance(value, dict) and isinstance(old, dict) and value.get("name", old.get("name")) == old.get("name"):
             value = merge(old, value)
         merged[key] = value
     return merged
-
-
-def _same_name(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    return old.get("name") == new.get("name", old.get("name"))
 
 
 SHIPPED = Path(__file__).parent / "recipes"
@@ -108,7 +99,10 @@ def recipe_patterns() -> list[str]:
     for name in _recipe_files():
         folder, _, last = name.rpartition("/")
         groups.setdefault(folder, []).append(last)
-    return [*(f"{folder}/{braces(names)}" for folder, names in groups.items()), *patterns(SHIPPED)]
+    families = [
+        whole["names"].format(**{axis: braces(whole[axis]) for axis in whole["axes"]}) for whole in _files(SHIPPED)
+    ]
+    return [*(f"{folder}/{braces(names)}" for folder, names in groups.items()), *families]
 
 
 def _recipe_files() -> list[str]:

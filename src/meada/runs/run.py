@@ -32,10 +32,7 @@ def run(
     the arithmetic that it was begun with (threads, torch, device); ``accept_different_bits`` allows another one.
     """
     folder = RunFolder(out)
-    with (
-        process_group(choose(recipe.device)) as world,
-        folder.lock() if world.is_main else nullcontext(),
-    ):
+    with process_group(choose(recipe.device)) as world, folder.lock() if world.is_main else nullcontext():
         if world.is_main:
             (folder.resume if resume else folder.begin)(recipe)
             remove_drafts(folder.path)
@@ -69,13 +66,9 @@ def _train(recipe: Recipe, folder: RunFolder, tell: Tell, world: World, accept_d
     match_arithmetic(state.get("extras", {}).get("arithmetic"), device, folder.checkpoint, accept=accept_different_bits)
     task, method = make("data", recipe.data), method_of(recipe)
     pool = Pool(
-        task.train.images,
-        task.train.labels,
-        task.train.domains,
-        store=recipe.pool.store,
-        folder=folder.pool,
-        memory=recipe.pool.memory_mb << 20,
-    )
+        task.train.images, task.train.labels, task.train.domains,
+        store=recipe.pool.store, folder=folder.pool, memory=recipe.pool.memory_mb << 20,
+    )  # fmt: skip
     net, weights = fresh_network(recipe, len(task.classes), file=True)
     net = synchronise_batch_norm(net, wanted=recipe.sync_batch_norm, world=world, device=device)
     net = in_precision(net, recipe.precision, device)
@@ -94,7 +87,7 @@ def _train(recipe: Recipe, folder: RunFolder, tell: Tell, world: World, accept_d
             seed=recipe.seed, embedding=embedding, watch=recorder.watch(), world=world,
         )  # fmt: skip
     recorder.save(training)
-    finish(recipe, folder, task, training, pool, recorder, weights, world)
+    finish(recorder, task, training, pool, weights)
 
 
 def _checkpoint(folder: RunFolder, world: World) -> dict[str, Any]:

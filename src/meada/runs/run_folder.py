@@ -6,7 +6,7 @@ import secrets
 import time
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,27 +62,16 @@ class RunFolder:
 
     def begin(self, recipe: Recipe) -> None:
         """A new run: the folder must be new or empty, or left by one that never got under way."""
-        others = self._others()
+        marks = (".lock", ".processes", SUMS)  # checksums, and the marks of a process at work
+        there = [p.name for p in self.path.glob("*") if p.name not in marks and not DRAFT.fullmatch(p.name)]
         text = to_toml(recipe)
-        if others == ["recipe.toml"] and self.recipe.read_bytes() == text.encode():
-            keep_sums(self.path)
-            write_text(self.recipe, text)  # for its checksum
-            return
-        if self.recipe.exists():
+        begun = there == ["recipe.toml"] and self.recipe.read_bytes() == text.encode()
+        if self.recipe.exists() and not begun:
             raise MeadaError(f"{self.path} already holds a run: --resume continues it, another --out starts a new one")
-        if self.path.exists() and not self.path.is_dir():
-            raise MeadaError(f"--out must be a folder, got the file {self.path}")
-        if others:
+        if there and not begun:
             raise MeadaError(f"--out must be a new or empty folder, got {self.path}, which holds other files")
         keep_sums(self.path)
         write_text(self.recipe, text)
-
-    def _others(self) -> list[str]:
-        """What lies there next to checksums and the marks of a process at work."""
-        if not self.path.is_dir():
-            return []
-        marks = (".lock", ".processes", SUMS)
-        return [p.name for p in self.path.iterdir() if p.name not in marks and not DRAFT.fullmatch(p.name)]
 
     def resume(self, recipe: Recipe) -> None:
         """A run that was begun: with the same recipe."""
@@ -113,14 +102,15 @@ class RunFolder:
 
     @property
     def locked(self) -> bool:
-        """Whether a process is training there."""
-        if not (self.path / ".lock").exists():
-            return False
+        """Whether a process is training there; the lock is looked at, never kept."""
         try:
-            with self.lock():
+            with open(self.path / ".lock") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 return False
-        except MeadaError:
+        except BlockingIOError:
             return True
+        except OSError:
+            return False
 
     def shared(self, world: World) -> bool:
         """Whether every process sees the first one's folder, as on a common file system."""
@@ -152,8 +142,7 @@ class RunFolder:
         if not self.log.exists():
             return ()
         *lines, rest = self.log.read_bytes().split(b"\n")
-        if rest and self.finished:
-            lines.append(rest)
+        lines += [rest] if rest and self.finished else []
         signed = any(b'"crc32"' in line for line in lines)  # a version before this one wrote none
         return tuple(self._line(number, line, signed) for number, line in enumerate(lines, 1))
 
@@ -224,7 +213,7 @@ class RunFolder:
     def load_record(self) -> dict[str, Any]:
         if not self.finished:
             raise MeadaError(f"{self.path} holds no finished run: no record.json")
-        return read_json(self.record, {"results": dict, "seed": int})
+        return read_json(self.record)
 
     def load_extra_scores(self) -> dict[str, dict[str, Any]]:
         """Domain -> rule -> scores, of domains that its recipe does not name."""
@@ -243,19 +232,14 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         raise MeadaError(f"{path} is damaged: it must be safetensors, got {error}") from None
 
 
-def read_json(path: Path, types: Mapping[str, type] | None = None) -> dict[str, Any]:
-    """A table; ``types`` are those of keys that it may have."""
+def read_json(path: Path) -> dict[str, Any]:
+    text = read_text(path)
     try:
-        table = json.loads(read_text(path))
+        table = json.loads(text)
     except (ValueError, RecursionError) as error:
-        if isinstance(error, MeadaError):
-            raise
         raise MeadaError(f"{path} is not JSON: {error}") from None
     if not isinstance(table, dict):
         raise MeadaError(f"{path} must be a JSON table, got {type(table).__name__}")
-    for key, wanted in (types or {}).items():
-        if key in table and not isinstance(table[key], wanted):
-            raise MeadaError(f"{path}: '{key}' must be a {wanted.__name__}, got {table[key]!r:.80}")
     return table
 
 
