@@ -21,6 +21,7 @@ from meada.cli.train import quickstart, train
 from meada.errors import MeadaError
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
+OUT_OF_MEMORY = "can't allocate memory"  # torch's words
 KEPT_BYTES = 256 << 20  # the largest activations of a step, not the pool or a data set
 
 
@@ -123,8 +124,8 @@ def _unforeseen(error: BaseException) -> NoReturn:
 
     from meada import __version__
 
-    if isinstance(error, MemoryError):
-        _stop(f"not enough memory ({error or 'no details'})", 2)
+    if isinstance(error, MemoryError) or OUT_OF_MEMORY in str(error):  # torch raises a RuntimeError
+        _stop(f"not enough memory ({' '.join(str(error).split())[:200] or 'no details'})", 2)
     handle, name = tempfile.mkstemp(prefix="meada-error-", suffix=".txt")
     with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(f"meada {__version__}, python {sys.version}\n{sys.argv}\n\n")

@@ -31,7 +31,7 @@ from meada.corruptions.picture import as_pillow, picture
 from meada.corruptions.sources import Stack, Tree
 from meada.corruptions.weather import frost_source
 from meada.errors import MeadaError, nearest
-from meada.files import write_bytes, write_json
+from meada.files import naming, write_bytes, write_json
 from meada.machine.limits import map_npy
 
 Tell = Callable[[str, int, int], None]
@@ -186,6 +186,7 @@ def _write_corruption(
     partial = path.with_name(f".{path.name}.partial")
     try:
         np.lib.format.open_memmap(partial, "w+", np.uint8, (total, *shape[1:]))
+        _claim(partial)
         tasks = [
             (shared, partial, name, place, severity, first, settings)
             for place, severity in enumerate(settings.severities)
@@ -196,6 +197,12 @@ def _write_corruption(
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _claim(path: Path) -> None:
+    """Take the file's bytes on disk now: written through a mapping, a full disk would kill the process."""
+    with naming(path), open(path, "r+b") as file:
+        os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
 
 
 def _corrupt_chunk(

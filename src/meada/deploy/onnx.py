@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from meada.deploy.model import Model
+from meada.deploy.model import SEVERAL, Model
 from meada.errors import MeadaError
 from meada.evaluation import predict
 from meada.files import write_bytes
@@ -77,6 +77,8 @@ def converted(model: Model) -> bytes:
 
 
 def metadata(model: Model) -> dict[str, str]:
+    """What a program needs that has the file alone; the last two where they hold for the model."""
+    held = {key: model.about[key] for key in (SEVERAL, "abstain_entropy") if key in model.about}
     return {
         "classes": "\n".join(model.classes),
         "side": str(model.side),
@@ -84,6 +86,7 @@ def metadata(model: Model) -> dict[str, str]:
         "network": model.recipe.network["name"],
         "method": model.recipe.method["name"],
         "made_by": f"meada {model.about.get('meada', '')}",
+        **held,
     }
 
 

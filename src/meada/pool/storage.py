@@ -1,5 +1,6 @@
 """Image blocks on disk: pre-allocated, written piece by piece, memory-mapped so that resident memory stays constant."""
 
+import errno
 import json
 import os
 import warnings
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from meada.errors import MeadaError
-from meada.files import naming, write_json
+from meada.files import NOTES, naming, regular, write_json
 from meada.machine.distributed import World
 from meada.pool.piece_sums import PieceSums, Span
 from meada.types import Labels
@@ -164,7 +165,8 @@ class BlockFile:
 
     def _earlier_spans(self) -> list[Span]:
         spans: list[Span] = []
-        for path in _notes(self.path) if self.path.exists() else []:
+        whole = self.path.exists() and not self.path.is_symlink()  # a link is replaced, not written through
+        for path in _notes(self.path) if whole else []:
             note = _read_note(path)
             written = int(note.pop("written", 0))
             listed = note.pop("spans", [(0, written)])
@@ -184,7 +186,7 @@ def _notes(path: Path) -> list[Path]:
 def _read_note(path: Path) -> dict[str, Any]:
     """A note that is damaged is left out: what it told of is made again."""
     try:
-        note = json.loads(path.read_text(encoding="utf-8"))
+        note = json.loads(regular(path, NOTES).read_text(encoding="utf-8"))
         crc = note.pop("crc32", None)
         if crc not in (None, _crc({**note, "spans": [tuple(span) for span in note.get("spans", [])]})):
             raise ValueError("its checksum does not match")
@@ -253,6 +255,9 @@ def _mapped(path: Path) -> NDArray[Any]:
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
+        if getattr(error, "errno", None) == errno.ENOMEM:
+            size = path.stat().st_size
+            raise MeadaError(f"not enough memory to map {path}: it needs {size:,} bytes of address space") from error
         raise MeadaError(f"{path} must be a block of the pool, got a file that cannot be read ({error})") from error
 
 

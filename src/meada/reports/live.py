@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from meada.errors import MeadaError
+from meada.files import regular
 from meada.reports.page import build, to_html
 from meada.reports.runs import Run, find_runs
 
@@ -23,12 +24,12 @@ CHOOSERS = {
 def at_work(path: Path) -> bool:
     """Whether somebody holds the run's lock; it is looked at, never kept."""
     try:
-        with open(path / ".lock") as file:
+        with open(regular(path / ".lock", None)) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             return False
     except BlockingIOError:
         return True
-    except OSError:
+    except (OSError, MeadaError):
         return False
 
 

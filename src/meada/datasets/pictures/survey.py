@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from meada.datasets.pictures.decode import large_ones_too, upright
-from meada.datasets.pictures.image_cache import Listing, Tell, cache_root, digest, fingerprints
+from meada.datasets.pictures.image_cache import Listing, Tell, cache_root, digest, fingerprints, writable
 from meada.datasets.pictures.listing import Listed, Picture, list_pictures
 from meada.errors import MeadaError
 from meada.files import write_json
@@ -189,7 +189,8 @@ def _looked_at(
     found = _remembered(path, there)
     if found is None:
         found = dict(zip(there, _look(root, there, tell), strict=True))
-        write_json(path, found)
+        with writable(path):
+            write_json(path, found)
     return {p.file: "is not there" for p in listed} | found
 
 
