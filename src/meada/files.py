@@ -69,7 +69,7 @@ def write_bytes(path: Path, content: bytes, *, checked: bool = True) -> None:
 
 
 def write_text(path: Path, content: str, *, checked: bool = True) -> None:
-    write_bytes(path, content.encode(), checked=checked)
+    write_bytes(path, content.encode(errors="backslashreplace"), checked=checked)  # names of files may be any bytes
 
 
 def write_json(path: Path, content: Any, *, checked: bool = True) -> None:

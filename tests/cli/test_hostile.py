@@ -198,9 +198,14 @@ def test_memory_that_is_not_there_is_a_sentence(capsys):
     def ask() -> None:
         torch.empty(1 << 60, dtype=torch.uint8)
 
-    for verb in (ask, lambda: np.empty(1 << 60, np.uint8)):
+    def load() -> None:
+        raise ImportError("libtorch_cpu.so: failed to map segment from shared object")
+
+    for verb in (ask, load, lambda: np.empty(1 << 60, np.uint8)):
+        with pytest.raises((RuntimeError, ImportError, MemoryError)) as raised:
+            verb()
         with pytest.raises(SystemExit) as end:
-            cli.run_app(verb)
+            cli._unforeseen(raised.value)
         said = capsys.readouterr().err
         assert end.value.code == 2 and said.startswith("meada: not enough memory") and said.count("\n") == 1
 

@@ -7,6 +7,7 @@ import bz2
 import gzip
 import math
 import zlib
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -79,6 +80,15 @@ def map_npy(path: Path, mode: Literal["r", "c", "r+"] = "r") -> NDArray[Any]:
     if wanted == 0:
         return np.empty(shape, dtype, order)  # nothing to map
     return np.memmap(path, dtype, mode, start, shape, order)
+
+
+@cache
+def picture_formats() -> tuple[str, ...]:
+    """All that Pillow reads by itself. PostScript, whatever its file is called, is a program, run by Ghostscript."""
+    from PIL import Image
+
+    Image.init()
+    return tuple(name for name in Image.ID if name != "EPS")
 
 
 def _header(file: Any, path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:

@@ -87,7 +87,7 @@ def server(folder: Path, port: int = 0) -> ThreadingHTTPServer:
 
         def _answer(self, status: HTTPStatus, text: str) -> None:
             kind = "text/html" if status == HTTPStatus.OK else "text/plain"
-            body = text.encode()
+            body = text.encode(errors="backslashreplace")
             self.send_response(status)
             self.send_header("Content-Type", f"{kind}; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))

@@ -201,4 +201,4 @@ def fingerprints(listing: Listing) -> Iterator[str]:
 
 
 def digest(lines: Sequence[str]) -> str:
-    return sha256("\n".join(lines).encode()).hexdigest()[:20]
+    return sha256("\n".join(lines).encode(errors="surrogateescape")).hexdigest()[:20]

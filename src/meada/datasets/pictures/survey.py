@@ -19,7 +19,7 @@ from meada.datasets.pictures.image_cache import Listing, Tell, cache_root, diges
 from meada.datasets.pictures.listing import Listed, Picture, list_pictures
 from meada.errors import MeadaError
 from meada.files import write_json
-from meada.machine.limits import read_text
+from meada.machine.limits import picture_formats, read_text
 
 SHAPE = (9, 8)  # pixels that the coarse hash compares, each with its right neighbour: 8 x 8 bits
 MARGIN = 2  # levels that the right neighbour must be brighter by: noise of a flat area is no edge
@@ -207,7 +207,7 @@ def _look(root: Path, files: Sequence[str], tell: Tell | None) -> list[Look | st
     def one(file: str) -> Look | str:
         try:
             pixels = upright(root / file, lenient=True)
-            with Image.open(root / file) as image:
+            with Image.open(root / file, formats=picture_formats()) as image:
                 return look(pixels, image.size)
         except MeadaError as error:
             return str(error)
