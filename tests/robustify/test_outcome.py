@@ -5,7 +5,8 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from meada.robustify.outcome import judge, temperature
+from meada.entropy import softmax_entropy
+from meada.robustify.outcome import entropy_limit, judge, temperature
 from meada.robustify.pipeline import divide_logits
 from meada.robustify.scoring import Scores, full_score
 
@@ -34,6 +35,14 @@ def test_what_would_make_shifts_worse_is_not_applied(tmp_path):
     logits, labels = scores.logits("m", "shift/noise"), scores.labels("shift/noise")
     assert abs(found["nll_before"] - float(cross_entropy(logits, labels))) < 1e-9
     assert found["nll_after"] > found["nll_before"]
+
+
+def test_the_limit_of_entropy_is_the_highest_that_keeps_its_promise():
+    """The 20 surest are right and 4 more are wrong: up to the 21st, 20 of 21 (95.2 %) are right."""
+    logits = torch.stack([torch.linspace(6.0, 0.5, 24), torch.zeros(24)], 1)
+    labels = torch.tensor([0] * 20 + [1] * 4)
+    limit = entropy_limit(logits, labels)
+    assert limit is not None and abs(limit - float(softmax_entropy(logits[20:21].double()))) < 1e-12
 
 
 def test_a_difference_is_candidate_minus_plain(tmp_path):
