@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import random
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -101,6 +102,58 @@ def test_train(server, tmp_path):
         return server.run([*words, *resume], out, **how)
 
     survives(partial(give, "train"), tmp_path / "whole", tmp_path / "killed", of_run)
+
+
+def test_a_run_that_is_stopped_and_continued_is_the_same(server, tmp_path):
+    recipe = write_recipe(tmp_path, settings="steps = 2\nstep_size = 1.0\nblock = 6")
+    words = ["train", str(recipe), "--quiet", "--network", network_of(recipe), *changed(*SMALL), "--out"]
+    whole, out = tmp_path / "whole", tmp_path / "stopped"
+    moment = random.Random(SEED).randint(1, server.run([*words, str(whole)], whole).changes)
+    end = server.run([*words, str(out)], out, change=moment, stop=True)
+    assert end.code == 0, (end, moment, SEED)
+    assert of_run(out) == of_run(whole), (moment, SEED)
+
+
+@pytest.fixture
+def read_only() -> Iterator[Path]:
+    """Not below ``tmp_path``, which others may not enter."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+        for path in (folder, *folder.rglob("*")):
+            if path.is_dir():
+                path.chmod(0o755)
+
+
+def test_folders_that_cannot_be_written_are_a_sentence_and_can_be_read(server, tmp_path, read_only):
+    recipe = write_recipe(read_only, settings="steps = 2\nstep_size = 1.0\nblock = 6")
+    train = ["train", str(recipe), "--quiet", "--network", network_of(recipe), *changed(*SMALL), "--out"]
+    run = read_only / "run"
+    assert server.run([*train, str(run)], run).code == 0
+    Image.fromarray(np.zeros((32, 32, 3), np.uint8)).save(read_only / "p.png")
+    np.save(read_only / "images.npy", np.zeros((4, 32, 32, 3), np.uint8))
+    np.save(read_only / "labels.npy", np.arange(4))
+    for path in (*read_only.rglob("*"), read_only):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    new, trust = str(read_only / "new"), ["--network", network_of(recipe)]
+    refused = {
+        "train": [*train, new],
+        "resume": [*train, str(run), "--resume"],
+        "evaluate": ["evaluate", str(run), "--pgd", "2", *trust],
+        "predict": ["predict", str(run), str(read_only / "p.png"), "--csv", new, *trust],
+        "sweep": ["sweep", str(recipe), "--out", new, "--grid", "lr=0.1", *trust],
+        "corrupt": ["corrupt", str(read_only / "images.npy"), "--out", new, "--corruptions", "fog", "--quiet"],
+        "data": ["data", "get", "usps", "--root", new],
+    }
+    for name, words in refused.items():
+        end = server.run(words, read_only, unprivileged=True)
+        last = end.said.strip().splitlines()[-1]
+        assert end.code == 2 and last.startswith("meada: ") and "Permission denied" in last, (name, end)
+        assert str(read_only) in last and "Traceback" not in end.said, (name, end)
+    read = [["evaluate", str(run), *trust], ["predict", str(run), str(read_only / "p.png"), *trust]]
+    for words in read:
+        assert server.run(words, read_only, unprivileged=True).code == 0, words
 
 
 def test_reproduce_with_two_workers(server, tmp_path):

@@ -50,6 +50,8 @@ def poisoned(honest: Path, folder: Path, kind: str, form: str) -> tuple[Path, Pa
     name = {"file": f"{run / 'evil.py'}:f", "module": "os:system"}[form]
     table = from_toml(run / "recipe.toml").model_dump()
     table[kind] = {"name": name} if form == "file" else {"name": name, "command": f"touch {marker}"}
+    if kind == "space":
+        table["method"] = {"name": "tilted", "space": table.pop("space")["name"]}
     table = json.loads(json.dumps(table))
     (run / "recipe.toml").write_text(tomli_w.dumps(table))
     about = {"classes": "\n".join("0123456789"), "recipe_toml": tomli_w.dumps(table), "side": "32"}
@@ -83,7 +85,7 @@ def verbs(run: Path, folder: Path) -> dict[str, list[object]]:
 
 
 @pytest.mark.parametrize("form", ["file", "module"])
-@pytest.mark.parametrize("kind", ["network", "method", "data", "loss"])
+@pytest.mark.parametrize("kind", ["network", "method", "data", "loss", "augment", "space"])
 def test_no_verb_runs_what_a_file_names(honest, tmp_path, monkeypatch, kind, form):
     monkeypatch.setattr("meada.reproduce.cost.probe", lambda recipe: pytest.fail("not asked for"))
     monkeypatch.setattr("meada.cli.reproduce._tried", lambda items, jobs: {})
@@ -92,7 +94,7 @@ def test_no_verb_runs_what_a_file_names(honest, tmp_path, monkeypatch, kind, for
     for verb, words in verbs(run, tmp_path).items():
         said[verb] = call(*words)
         assert not marker.exists(), verb
-    flag = {"loss": "method"}.get(kind, kind)
+    flag = {"loss": "method", "augment": "trust"}.get(kind, kind)
     assert f"needs code from {name}; pass --{flag} {name} to allow it" in said["train"]
     if kind == "network":
         for verb in ("predict", "predict folder", "evaluate", "export", "perturb", "train --resume"):

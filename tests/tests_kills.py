@@ -15,6 +15,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -39,7 +40,10 @@ class Server:
         )
 
     def run(self, words: list[str], home: Path, **how: Any) -> Ended:
-        """``how``: ``change`` or ``seconds``, the moment of death; ``of_run``, to die in a run of a set; ``file``."""
+        """``how``: ``change`` or ``seconds``, the moment of death; ``of_run``, to die in a run of a set; ``file``;
+
+        ``stop``, to be stopped and continued instead; ``unprivileged``, to be somebody who may not write everywhere.
+        """
         assert self._process.stdin and self._process.stdout
         self._process.stdin.write(json.dumps({"words": words, "home": str(home), **how}) + "\n")
         self._process.stdin.flush()
@@ -113,16 +117,19 @@ def runs_are_forked(begin: Callable[[], None] = lambda: None) -> None:
     runner._start = start
 
 
-def count_changes(home: str, last: int, victim: Callable[[], int], counted: list[int]) -> None:
-    """Kill ``victim`` before the change number ``last`` below ``home``."""
+def count_changes(
+    home: str, last: int, victim: Callable[[], int], counted: list[int], how: signal.Signals = signal.SIGKILL
+) -> None:
+    """Kill ``victim``, or stop it, before the change number ``last`` below ``home``."""
 
     def hook(event: str, given: tuple[Any, ...]) -> None:
         opened = event == "open" and isinstance(given[2], int) and given[2] & WRITING
         if (opened or event in CHANGES) and isinstance(given[0], str | Path) and str(given[0]).startswith(home):
             counted[0] += 1
             if counted[0] == last:
-                os.kill(victim(), signal.SIGKILL)
-                signal.pause()
+                os.kill(victim(), how)
+                if how == signal.SIGKILL:
+                    signal.pause()
 
     sys.addaudithook(hook)
 
@@ -134,8 +141,11 @@ def child(asked: dict[str, Any], note: Path) -> None:
     meada.robustify.training.SAVE_SECONDS = 0.0  # a checkpoint every step
     if "file" in asked:
         catalogue.CATALOGUE["usps"] = catalogue.Domain("usps", "digits", 2, (catalogue.File(*asked["file"]),), "a page")
+    if asked.get("unprivileged"):
+        become_nobody()
     counted = [0]
-    watched = lambda victim: count_changes(asked["home"], asked.get("change", 0), victim, counted)
+    how = signal.SIGSTOP if asked.get("stop") else signal.SIGKILL
+    watched = lambda victim: count_changes(asked["home"], asked.get("change", 0), victim, counted, how)
     runs_are_forked((lambda: watched(os.getppid)) if asked.get("of_run") else lambda: None)
     if not asked.get("of_run"):
         watched(os.getpid)
@@ -145,7 +155,16 @@ def child(asked: dict[str, Any], note: Path) -> None:
         command(asked["words"])
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-        note.write_text(str(counted[0]))
+        with suppress(PermissionError):
+            note.write_text(str(counted[0]))
+
+
+def become_nobody() -> None:
+    """Root may write everywhere; a test of folders that cannot be written needs somebody who may not."""
+    if os.getuid() == 0:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
 
 
 def serve() -> NoReturn:
@@ -162,7 +181,9 @@ def serve() -> NoReturn:
         asked = json.loads(line)
         with tempfile.TemporaryFile() as said:
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            _, status = os.waitpid(fork(lambda asked=asked: child(asked, note), said), 0)
+            pid = fork(lambda asked=asked: child(asked, note), said)
+            while os.WIFSTOPPED(status := os.waitpid(pid, os.WUNTRACED)[1]):
+                os.kill(pid, signal.SIGCONT)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             said.seek(0)
             told = {

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import re
+import stat
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -21,7 +22,16 @@ from typing import Any
 from meada.errors import MeadaError
 
 SUMS = "checksums.json"
-DRAFT = re.compile(r"\..+\.[a-z0-9_]{8}")  # how ``mkstemp`` names what ``write_bytes`` is writing
+TRIES = 3  # to write a file whose draft is removed by others
+# How ``mkstemp`` names what ``write_bytes`` is writing; other people's hidden files are not taken for it.
+WRITTEN = "json jsonl toml pt checkpoint driver safetensors npy seconds processes png jpg html md csv txt onnx"
+DRAFT = re.compile(rf"\..*\.({WRITTEN.replace(' ', '|')})\.[a-z0-9_]{{8}}")
+WHOLE = 8 << 30  # bytes of a file that is read whole: a checkpoint is the largest
+NOTES = 256 << 20  # bytes of a text file: a log, a record, checksums
+KINDS = {
+    stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket",
+    stat.S_IFDIR: "a folder",
+}  # fmt: skip
 
 
 @contextmanager
@@ -31,6 +41,19 @@ def naming(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def regular(path: Path, most: int | None) -> Path:
+    """The path, if it is a file of at most ``most`` bytes; pipes and devices, which may not end, are never read."""
+    try:
+        about = path.stat()
+    except FileNotFoundError:
+        raise MeadaError(f"{path} is missing") from None
+    if not stat.S_ISREG(about.st_mode):
+        raise MeadaError(f"{path} must be a file, got {KINDS.get(stat.S_IFMT(about.st_mode), 'something else')}")
+    if most is not None and about.st_size > most:
+        raise MeadaError(f"{path} must have at most {most:,} bytes, got {about.st_size:,}")
+    return path
 
 
 def write_bytes(path: Path, content: bytes, *, checked: bool = True) -> None:
@@ -47,7 +70,7 @@ def write_bytes(path: Path, content: bytes, *, checked: bool = True) -> None:
 
 
 def write_text(path: Path, content: str, *, checked: bool = True) -> None:
-    write_bytes(path, content.encode(), checked=checked)
+    write_bytes(path, content.encode(errors="backslashreplace"), checked=checked)  # names of files may be any bytes
 
 
 def write_json(path: Path, content: Any, *, checked: bool = True) -> None:
@@ -82,7 +105,7 @@ def _finite(content: Any) -> Any:
 
 def read_bytes(path: Path) -> bytes:
     """The file's content; refused if it is not what was written."""
-    content = path.read_bytes()
+    content = regular(path, WHOLE).read_bytes() if path.exists() else path.read_bytes()
     home = sums_folder(path)
     known = _sums(home).get(_name(home, path)) if home else None
     if known and sha256(content).hexdigest() not in known:
@@ -115,7 +138,8 @@ def sums_folder(path: Path) -> Path | None:
 
 def remove_drafts(folder: Path) -> None:
     """What killed processes were writing to ``folder`` and the folders in it; a living one holds a lock on its own."""
-    for home in (folder, *(p for p in folder.iterdir() if p.is_dir())) if folder.is_dir() else ():
+    own = [p for p in folder.iterdir() if p.is_dir() and not p.is_symlink()] if folder.is_dir() else []
+    for home in (folder, *own) if folder.is_dir() else ():
         for path in home.iterdir():
             if path.is_file() and (DRAFT.fullmatch(path.name) or path.suffix == ".draft"):
                 with suppress(OSError), path.open("rb") as file:
@@ -124,6 +148,14 @@ def remove_drafts(folder: Path) -> None:
 
 
 def _replace(path: Path, content: bytes) -> None:
+    """A process that starts at this moment may take the draft, not locked yet, for a killed one's: once more then."""
+    for _ in range(TRIES):
+        with suppress(FileNotFoundError):
+            return _written(path, content)
+    _written(path, content)
+
+
+def _written(path: Path, content: bytes) -> None:
     with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -133,7 +165,7 @@ def _replace(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-            os.chmod(name, 0o666 & ~_umask())
+            os.fchmod(file.fileno(), 0o666 & ~_umask())
             os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
@@ -149,7 +181,7 @@ def _note(home: Path, path: Path, content: bytes, *, alone: bool) -> None:
 
 def _sums(home: Path) -> dict[str, list[str]]:
     try:
-        held = json.loads((home / SUMS).read_bytes())
+        held = json.loads(regular(home / SUMS, NOTES).read_bytes())
         files: dict[str, list[str]] = held["files"]
         if held["crc32"] == _crc(files):
             return files

@@ -79,8 +79,9 @@ def is_code(name: object, known: Iterable[str] = (), makers: Iterable[str] = ())
 
 
 def needs_code(kind: str, name: str) -> str:
-    subject = "model" if kind == "network" else "run"
-    return f"this {subject} needs code from {name}; pass --{kind.split()[0]} {name} to allow it"
+    subject, first = "model" if kind == "network" else "run", kind.split()[0]
+    option = "trust" if first == "augmentation" else first  # the others have an option of their own
+    return f"this {subject} needs code from {name}; pass --{option} {name} to allow it"
 
 
 def accepting(function: Callable[..., Any], argument: str) -> Callable[..., Any]:

@@ -68,11 +68,13 @@ def changed(model: Path, folder: Path, weights: dict[str, torch.Tensor] | None =
         ({"classes": ""}, "names no classes"),
         ({"classes": "a\nb"}, "does not fit the network"),
         ({"abstain_entropy": "x"}, "'abstain_entropy' must be a number"),
+        ({"format": "meada-model/2"}, "must be of format 'meada-model/1', got 'meada-model/2'"),
+        ({"meada": "99.0"}, ""),
     ],
 )
 def test_metadata_of_strangers_is_a_sentence(model, tmp_path, single, about, sentence):
     code, _, error = call("predict", changed(model, tmp_path, **about), model.parent / "p.png")
-    assert code == 2 and sentence in error
+    assert code == (2 if sentence else 0) and sentence in error
 
 
 @pytest.mark.filterwarnings("ignore:.*has no checksum")
@@ -188,6 +190,24 @@ def test_what_was_not_foreseen_is_one_sentence_and_a_file(tmp_path):
     (file,) = tmp_path.glob("meada-error-*.txt")
     assert str(file) in got.stderr and "\x1b" not in got.stderr
     assert "Traceback" in file.read_text() and "broken" in file.read_text()
+
+
+def test_memory_that_is_not_there_is_a_sentence(capsys):
+    """torch has no exception of its own for it."""
+
+    def ask() -> None:
+        torch.empty(1 << 60, dtype=torch.uint8)
+
+    def load() -> None:
+        raise ImportError("libtorch_cpu.so: failed to map segment from shared object")
+
+    for verb in (ask, load, lambda: np.empty(1 << 60, np.uint8)):
+        with pytest.raises((RuntimeError, ImportError, MemoryError)) as raised:
+            verb()
+        with pytest.raises(SystemExit) as end:
+            cli._unforeseen(raised.value)
+        said = capsys.readouterr().err
+        assert end.value.code == 2 and said.startswith("meada: not enough memory") and said.count("\n") == 1
 
 
 def test_the_end_of_a_file_is_not_a_person_who_stops(monkeypatch):

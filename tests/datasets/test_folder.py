@@ -1,5 +1,7 @@
 """One's own pictures: what is read as what, what is left out, and that tests stay unseen."""
 
+import errno
+import os
 from collections import Counter
 from pathlib import Path
 
@@ -224,3 +226,25 @@ def test_pixels_are_those_of_the_lenient_decoder(tmp_path):
 
 def _pair(samples):
     return samples.images, samples.labels
+
+
+@pytest.mark.parametrize("name", [b"a\nb", b"a\rb", b"\xff\xfe"])
+def test_a_class_that_no_model_file_can_hold_is_refused_at_once(classes, name):
+    """Classes are kept one per line, in UTF-8: such a model could not be opened after its training."""
+    os.rename(classes / "light", os.path.join(os.fsencode(classes), name))
+    with pytest.raises(MeadaError, match="folders whose names are one line of UTF-8, got '"):
+        folder(path=str(classes), side=4)
+
+
+def test_a_picture_may_have_any_name(classes):
+    os.rename(classes / "light" / "0.bmp", os.path.join(os.fsencode(classes), b"light", b"\xff\n\x1b[31m.bmp"))
+    assert len(folder(path=str(classes), side=4).train) == 12
+
+
+def test_a_cache_that_cannot_be_written_says_what_to_do(classes, monkeypatch, tmp_path):
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("meada.files.tempfile.mkstemp", refused)
+    with pytest.raises(MeadaError, match="must be a folder that can be written, got: Read-only .* set MEADA_CACHE"):
+        folder(path=str(classes), side=4)

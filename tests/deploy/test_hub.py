@@ -10,12 +10,14 @@ import threading
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
+from tests_waiting import SECONDS
 
 import meada
 from meada.deploy import hub
@@ -126,7 +128,7 @@ def server():
 def python(server: Hub, folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
     """The client reads its address when it is imported, hence another process."""
     env = {**os.environ, "HF_ENDPOINT": server.url, "HF_HOME": str(folder / "cache"), "HF_TOKEN": "hf_test"}
-    done = subprocess.run([sys.executable, *map(str, words)], env=env, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, *map(str, words)], env=env, capture_output=True, text=True, timeout=SECONDS)
     assert done.returncode in (0, 2), done.stderr
     return done
 
@@ -205,6 +207,23 @@ def test_a_run_without_its_own_metadata_becomes_a_file_that_stands_alone(server,
     save_file(weights, folder / "model.safetensors", about)
     assert python(server, tmp_path, "-c", PUSH_AND_LOAD, folder).stdout == "('cat', 'dog')\n"
     assert "Classes: cat, dog." in server.repos["ada/run"]["README.md"].decode()
+
+
+def test_a_revision_is_asked_for_as_it_was_named(monkeypatch):
+    asked = []
+    client = SimpleNamespace(hf_hub_download=lambda *words, **more: asked.append((*words, more["revision"])) or "x")
+    monkeypatch.setattr(hub, "need", lambda name, extra: client)
+    hub.download("user/cells@v1")
+    hub.download("user/cells")
+    assert asked == [("user/cells", "model.safetensors", "v1"), ("user/cells", "model.safetensors", None)]
+
+
+def test_a_card_that_is_a_link_is_not_uploaded(folder, tmp_path):
+    """A stranger's folder could have one to any file of the person who shares it."""
+    (tmp_path / "secret").write_text("secret")
+    (folder / hub.CARD).unlink(missing_ok=True)
+    (folder / hub.CARD).symlink_to(tmp_path / "secret")
+    assert "secret" not in hub._card(meada.load(folder), "user/cells")
 
 
 @pytest.mark.parametrize("name", ["cells", "a/b/c", "a/../b", "../b", "a b/c", "a/b@", "a/-b", "a/b?x", ""])

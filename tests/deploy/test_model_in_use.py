@@ -13,7 +13,7 @@ from PIL import Image
 from torch import nn
 
 from meada.deploy.model import open_model, save_model
-from meada.deploy.predictions import predict_files
+from meada.deploy.predictions import Prediction, predict_files
 from meada.errors import MeadaError
 from meada.runs.recipe import resolve
 
@@ -72,6 +72,11 @@ def test_a_prediction_is_the_softmax_and_its_entropy(model, picture):
     assert said.label == opened.classes[int(p.argmax())]
     assert said.probability == pytest.approx(float(p.max()), abs=1e-6)
     assert said.entropy == pytest.approx(-sum(float(q) * math.log(q) for q in p), abs=1e-6)
+
+
+def test_a_label_is_doubted_above_the_limit_and_not_below():
+    one = Prediction("x.png", (("cat", 0.9),), entropy=0.5)
+    assert one.line(0.4)["abstain"] is True and one.line(0.6)["abstain"] is False and "abstain" not in one.line()
 
 
 def test_an_unreadable_picture_keeps_its_place(model, picture, tmp_path):
@@ -137,6 +142,7 @@ def test_onnx_gives_the_same_without_meada(model, picture, tmp_path):
     opened = open_model(model, trust(model))
     checked = export_onnx(opened, tmp_path / "m.onnx")
     assert checked.images == 4 and checked.difference < 1e-4
+    assert not any(module.training for module in opened.net.modules())  # as it was: statistics of batches are not used
     words = [sys.executable, "-c", FRESH, str(tmp_path / "m.onnx"), str(picture)]
     got = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
     assert got["classes"] == ["cat", "dog", "Küken"] and got["side"] == "28"

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from meada.corruptions.sources import Tree
 from meada.datasets.pictures.decode import decode
 from meada.datasets.published import catalogue
 from meada.datasets.published.catalogue import File
@@ -177,3 +178,16 @@ def test_a_picture_of_too_many_pixels_is_refused_from_its_header(tmp_path, peak)
         decode(tmp_path / "x.png", 8)
     assert peak() < 5 * MIB
     assert Image.MAX_IMAGE_PIXELS is not None  # nobody switched the guard off
+
+
+def test_postscript_is_not_run_whatever_its_file_is_called(tmp_path, monkeypatch):
+    """Pillow knows a picture by its content, and hands PostScript to Ghostscript."""
+    from PIL import EpsImagePlugin
+
+    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *_, **__: pytest.fail("was run"))
+    text = "%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 40 40\n%%EndComments\nshowpage\n%%EOF\n"
+    (tmp_path / "a.png").write_text(text)
+    with pytest.raises(MeadaError, match="no known format"):
+        decode(tmp_path / "a.png", 8, lenient=True)
+    with pytest.raises(MeadaError, match="cannot be read as a picture"):
+        Tree(tmp_path, (Path("a.png"),)).read(0)

@@ -8,6 +8,7 @@ from contextlib import redirect_stdout
 from io import StringIO
 from itertools import product
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from tests_tiny import load_tiny, network_of, write_recipe
@@ -43,7 +44,7 @@ from meada.runs.recipe import load_recipe
 from meada.reproduce import Item
 from meada.reproduce.runner import reproduce
 item, out = Item(load_recipe(sys.argv[1], [], trust=[sys.argv[3]], seed=0)), Path(sys.argv[2])
-sleeper = f"import os, time; open('{out}/pid', 'w').write(str(os.getpid())); time.sleep(120)"
+sleeper = f"import os, time; open('{out}/pid', 'w').write(str(os.getpid())); time.sleep(1500)"
 reproduce([item], out, jobs=1, say=print, command=lambda *_: [sys.executable, "-c", sleeper])
 """
 
@@ -185,6 +186,62 @@ def test_what_another_process_has_in_hand_is_left_to_it(tmp_path, tiny):
         outcome = reproduce([theirs, mine, slower], out, jobs=1, say=said.append, command=command)
     assert outcome.elsewhere == [theirs.name, slower.name] and not outcome.failed
     assert mine.done(out) and f"{theirs.name}: running elsewhere" in said
+
+
+LOCKING = """
+import fcntl, json, sys
+from pathlib import Path
+out, toml, resume = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "resume"
+out.mkdir(parents=True, exist_ok=True)
+with open(out / ".lock", "w") as lock:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit(f"{out}: another process is training there")
+    if (out / "recipe.toml").exists() and not resume:
+        sys.exit(f"{out} already holds a run: --resume continues it")
+    (out / "recipe.toml").write_text(toml)
+    if not (out / "record.json").exists():
+        (out / "log").open("a").write("trained ")
+    (out / "record.json").write_text(json.dumps({"seconds": {"minimise": 60.0}}))
+"""
+
+
+def test_two_sets_in_one_folder_at_once_train_every_run_once(tmp_path, tiny):
+    """Whoever is overtaken between a look and a start looks again; nothing fails, nothing is left out."""
+    items, ends = [tiny(seed) for seed in range(6)], {}
+
+    def command(item, out):
+        folder = item.folder(out)
+        how = "resume" if folder.recipe.exists() else "begin"
+        return [sys.executable, "-c", LOCKING, str(folder.path), to_toml(item.recipe), how]
+
+    def go(name):
+        ends[name] = reproduce(items, tmp_path / "runs", jobs=2, say=lambda line: None, command=command)
+
+    threads = [Thread(target=go, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not ends["a"].failed and not ends["b"].failed
+    logs = [(item.folder(tmp_path / "runs").path / "log").read_text() for item in items]
+    assert logs == ["trained "] * 6
+
+
+def test_a_run_that_another_process_was_quicker_to_begin_is_looked_at_again(tmp_path, tiny):
+    item, said = tiny(0), []
+
+    def command(item, out):
+        folder = item.folder(out)
+        begun = folder.recipe.exists()
+        if not begun:  # the other one comes between the look and the start, and is killed
+            folder.path.mkdir(parents=True)
+            folder.recipe.write_text(to_toml(item.recipe))
+        return [sys.executable, "-c", LOCKING, str(folder.path), to_toml(item.recipe), "resume" if begun else "begin"]
+
+    outcome = reproduce([item], tmp_path, jobs=1, say=said.append, command=command)
+    assert not outcome.failed and item.done(tmp_path), said
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel must tell a child of its parent")

@@ -1,6 +1,7 @@
 """The time is kept although the machine changes its speed, and a decision is made once."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -52,6 +53,13 @@ def test_load_that_comes_or_goes_in_the_middle(when, most):
     assert slower <= most * budget.limit
     quicker, *_ = simulated(plan, budget, lambda now, name: 0.5 if now > when * budget.limit else 1.0)
     assert quicker <= 1.1 * budget.limit
+
+
+def test_what_preparing_took_is_part_of_the_time():
+    plan, budget = budget_of(15)
+    late = replace(budget, prepared=0.4 * budget.limit)
+    took, *_ = simulated(plan, late, lambda now, name: 1.0)
+    assert took <= 1.1 * late.limit
 
 
 def test_an_estimate_that_holds_changes_nothing():

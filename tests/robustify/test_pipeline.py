@@ -19,7 +19,7 @@ from meada.deploy.model import open_model
 from meada.errors import MeadaError
 from meada.evaluation import predict
 from meada.evaluation.selection import fixed_subset
-from meada.robustify import robustify, stages
+from meada.robustify import pipeline, robustify, stages
 from meada.robustify.scoring import corrupted
 
 NETWORK = """
@@ -78,7 +78,9 @@ def test_a_folder_with_every_trap_becomes_a_model(trapped, elsewhere, tiny, tmp_
     assert "## Limits" in (out / "MODEL_CARD.md").read_text() and "Is it better?" in (out / "report.html").read_text()
 
 
-def test_the_delivered_model_is_the_file_at_the_top_and_scores_what_is_written(photos, tiny, tmp_path):
+def test_the_delivered_model_is_the_file_at_the_top_and_scores_what_is_written(photos, tiny, tmp_path, monkeypatch):
+    true = pipeline.temperature
+    monkeypatch.setattr(pipeline, "temperature", lambda *given: {**true(*given), "value": 2.5})  # 1 would show nothing
     outcome = robustify(photos, tmp_path / "out", **tiny)
     model = open_model(tmp_path / "out" / "model.safetensors", **_trusting(tiny))
     own = load_file(tmp_path / "out" / "candidates" / f"{outcome.delivered}.safetensors")

@@ -21,6 +21,7 @@ from meada.cli.train import quickstart, train
 from meada.errors import MeadaError
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
+OUT_OF_MEMORY = ("can't allocate memory", "failed to map segment")  # the words of torch, and of the loader of libraries
 KEPT_BYTES = 256 << 20  # the largest activations of a step, not the pool or a data set
 
 
@@ -124,8 +125,8 @@ def _unforeseen(error: BaseException) -> NoReturn:
 
     from meada import __version__
 
-    if isinstance(error, MemoryError):
-        _stop(f"not enough memory ({error or 'no details'})", 2)
+    if isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY):
+        _stop(f"not enough memory ({' '.join(str(error).split())[:200] or 'no details'})", 2)
     handle, name = tempfile.mkstemp(prefix="meada-error-", suffix=".txt")
     with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(f"meada {__version__}, python {sys.version}\n{sys.argv}\n\n")

@@ -10,7 +10,7 @@ from jaxtyping import Integer, UInt8
 from PIL import Image, ImageOps
 
 from meada.errors import MeadaError, nearest
-from meada.machine.limits import map_npy
+from meada.machine.limits import map_npy, picture_formats, regular
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", ".webp", ".tif", ".tiff"})
 
@@ -51,9 +51,11 @@ class Tree:
     def read(self, number: int) -> UInt8[np.ndarray, "C H W"]:
         path = self.root / self.paths[number]
         try:
-            with Image.open(path) as file:
+            with Image.open(regular(path, None), formats=picture_formats()) as file:
                 image = ImageOps.exif_transpose(file)
                 image = image.convert("L" if image.mode in ("1", "L", "I;16") else "RGB")
+        except MeadaError:
+            raise
         except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
             raise MeadaError(f"{path} cannot be read as a picture: {error}") from error
         if self.size:
@@ -70,7 +72,7 @@ class Tree:
     def digest(self) -> str:
         """Of the pictures' names and sizes in bytes: enough to see that a folder has changed."""
         lines = (f"{path.as_posix()} {(self.root / path).stat().st_size}\n" for path in self.paths)
-        return sha256("".join(lines).encode()).hexdigest()
+        return sha256("".join(lines).encode(errors="surrogateescape")).hexdigest()
 
 
 Loader = Callable[[], Stack]  # of a test set that goes by a name

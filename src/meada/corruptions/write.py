@@ -33,7 +33,7 @@ from meada.corruptions.constants import constants_of, table_for
 from meada.corruptions.sources import Stack, Tree
 from meada.corruptions.weather import frost_source
 from meada.errors import MeadaError, nearest
-from meada.files import write_bytes, write_json, write_npy
+from meada.files import naming, write_bytes, write_json, write_npy
 from meada.machine.limits import map_npy
 from meada.machine.terminal import Tell
 
@@ -184,6 +184,7 @@ def _write_corruption(shared: Path, path: Path, name: str, settings: Settings, r
     draft = path.with_name(f".{path.name}.partial")
     try:
         np.lib.format.open_memmap(draft, "w+", np.uint8, (total, *shape[1:]))
+        _claim(draft)
         tasks = [
             partial(_corrupt_chunk, shared, draft, name, place, severity, first, settings)
             for place, severity in enumerate(settings.severities)
@@ -194,6 +195,12 @@ def _write_corruption(shared: Path, path: Path, name: str, settings: Settings, r
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _claim(path: Path) -> None:
+    """Take the file's bytes on disk now: written through a mapping, a full disk would kill the process."""
+    with naming(path), open(path, "r+b") as file:
+        os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
 
 
 def _corrupt_chunk(

@@ -78,7 +78,7 @@ def _card(model: Model, repo: str) -> str:
 A {recipe.network["name"]} trained with the method {recipe.method["name"]} on the data set {recipe.data["name"]} (recipe
 `{recipe.name}`, seed {recipe.seed}). Classes: {", ".join(model.classes)}.
 """
-    card = read_text(file) if file.is_file() else short
+    card = read_text(file) if file.is_file() and not file.is_symlink() else short  # a link may lead anywhere
     return f"""{FRONT}{card}
 ## Load it
 

@@ -115,6 +115,8 @@ def open_model(path: Path, trust: Iterable[str] = ()) -> Model:
     """See :func:`load`."""
     file, run = _place(path)
     about = metadata(file)
+    if about.get("format", FORMAT) != FORMAT:  # a run of `meada train` names none
+        raise MeadaError(f"{file} must be of format '{FORMAT}', got {about['format']!r:.80}: a newer meada may read it")
     recipe = _recipe(file, about, run, list(trust))
     if not about.get("classes"):
         raise MeadaError(f"{file} names no classes: it was not written by meada")

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from meada.deploy.model import Model, described
+from meada.deploy.model import SEVERAL, Model, described
 from meada.errors import MeadaError, one_line
 from meada.evaluation import predict
 from meada.files import write_bytes
@@ -70,7 +70,8 @@ def converted(model: Model) -> bytes:
     made = program.model_proto
     for node in made.graph.node:  # stack traces, with the paths of this machine
         del node.metadata_props[:]
-    about = described(model.recipe, model.classes, model.side)
+    held = {key: model.about[key] for key in (SEVERAL, "abstain_entropy") if key in model.about}
+    about = described(model.recipe, model.classes, model.side) | held
     onnx.helper.set_model_props(made, {**about, "made_by": f"meada {model.about.get('meada', '')}"})
     return made.SerializeToString()
 
@@ -80,9 +81,8 @@ def samples(model: Model) -> tuple[list[Tensor], list[Tensor]]:
     generator, shape = stream("export check"), (3, model.side, model.side)
     made = [torch.rand(n, *shape, generator=generator, dtype=torch.float32) for n in BATCHES]
     kept = model.run.load_gallery() if model.run else {}
-    return made, [as_float(images[:REAL]).float() for name, images in kept.items() if name.endswith(".judged_source")][
-        :1
-    ]
+    real = [images[:REAL] for name, images in kept.items() if name.endswith(".judged_source")]
+    return made, [as_float(images).float() for images in real[:1]]
 
 
 def check(content: bytes, model: Model) -> Checked:

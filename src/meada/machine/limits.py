@@ -4,16 +4,18 @@ The limits are listed in ``docs/limits.md``.
 """
 
 import bz2
+import errno
 import gzip
 import math
-import stat
 import zlib
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from meada import files
 from meada.errors import MeadaError, one_line
 
 MIB = 1 << 20
@@ -21,23 +23,11 @@ FILE = 2048 * MIB  # bytes of a data file that is read whole
 TEXT = 256 * MIB  # bytes of a list of files
 UNPACKED = 512 * MIB  # bytes that a compressed file may become
 HEADER = 10_000  # bytes of a .npy header: numpy's own limit
-KINDS = {
-    stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket",
-    stat.S_IFDIR: "a folder",
-}  # fmt: skip
 
 
 def regular(path: Path, most: int | None = FILE) -> Path:
-    """The path, if it is a file of at most ``most`` bytes; pipes and devices, which may not end, are never read."""
-    try:
-        about = path.stat()
-    except FileNotFoundError:
-        raise MeadaError(f"{path} is missing") from None
-    if not stat.S_ISREG(about.st_mode):
-        raise MeadaError(f"{path} must be a file, got {KINDS.get(stat.S_IFMT(about.st_mode), 'something else')}")
-    if most is not None and about.st_size > most:
-        raise MeadaError(f"{path} must have at most {most:,} bytes, got {about.st_size:,}")
-    return path
+    """:func:`meada.files.regular` with the bound of data files."""
+    return files.regular(path, most)
 
 
 def read_text(path: Path) -> str:
@@ -90,7 +80,21 @@ def map_npy(path: Path, mode: Literal["r", "c", "r+"] = "r") -> NDArray[Any]:
     order: Literal["F", "C"] = "F" if by_column else "C"
     if wanted == 0:
         return np.empty(shape, dtype, order)  # nothing to map
-    return np.memmap(path, dtype, mode, start, shape, order)
+    try:
+        return np.memmap(path, dtype, mode, start, shape, order)
+    except OSError as error:
+        if error.errno == errno.ENOMEM:
+            raise MeadaError(f"not enough memory to map {path}: it needs {size:,} bytes of address space") from error
+        raise
+
+
+@cache
+def picture_formats() -> tuple[str, ...]:
+    """All that Pillow reads by itself. PostScript, whatever its file is called, is a program, run by Ghostscript."""
+    from PIL import Image
+
+    Image.init()
+    return tuple(name for name in Image.ID if name != "EPS")
 
 
 def _header(file: Any, path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:

@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from meada.errors import MeadaError
+from meada.files import WHOLE, regular
 
 # A count that old torchvision files lack and that nothing reads while batch norm has a momentum.
 OPTIONAL = "num_batches_tracked"
@@ -67,6 +68,7 @@ def read_state(path: Path) -> dict[str, Tensor]:
     """Read the tensors by name in a file of weights; refuse anything else and execute nothing."""
     if not path.is_file():
         raise MeadaError(f"{path} must be a file of weights, but does not exist")
+    regular(path, WHOLE)
     try:
         state: Any = (
             load_file(path)

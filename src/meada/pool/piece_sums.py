@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meada.errors import MeadaError
-from meada.files import naming, read_bytes
+from meada.files import NOTES, naming, read_bytes, regular
 
 Span = tuple[int, int]  # samples from the first up to and without the second
 
@@ -67,7 +67,7 @@ class PieceSums:
         """A piece may have been written more than once: any of its checksums will do."""
         found: dict[Span, set[int]] = {}
         for path in files_of_all(self.block, ".sums"):
-            for line in path.read_bytes().split(b"\n")[:-1]:
+            for line in regular(path, NOTES).read_bytes().split(b"\n")[:-1]:
                 try:
                     start, stop, crc = line.split()
                     found.setdefault((int(start), int(stop)), set()).add(int(crc, 16))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from meada.errors import MeadaError
-from meada.files import naming, write_json
+from meada.files import NOTES, naming, regular, write_json
 from meada.machine.distributed import World
 from meada.machine.limits import map_npy
 from meada.pool.piece_sums import PieceSums, Span, files_of_all, merged, own_file
@@ -140,7 +140,8 @@ class BlockFile:
 
     def _earlier_spans(self) -> list[Span]:
         spans: list[Span] = []
-        for path in files_of_all(self.path, ".json") if self.path.exists() else []:
+        whole = self.path.exists() and not self.path.is_symlink()  # a link is replaced, not written through
+        for path in files_of_all(self.path, ".json") if whole else []:
             note = _read_note(path)
             written = int(note.pop("written", 0))
             listed = note.pop("spans", [(0, written)])
@@ -151,7 +152,7 @@ class BlockFile:
 def _read_note(path: Path) -> dict[str, Any]:
     """A note that is damaged is left out: what it told of is made again."""
     try:
-        note = json.loads(path.read_text(encoding="utf-8"))
+        note = json.loads(regular(path, NOTES).read_text(encoding="utf-8"))
         crc = note.pop("crc32", None)
         if crc not in (None, _crc({**note, "spans": [tuple(span) for span in note.get("spans", [])]})):
             raise ValueError("its checksum does not match")
@@ -205,6 +206,8 @@ def _mapped(path: Path) -> NDArray[Any]:
     try:
         return map_npy(path)
     except MeadaError as error:
+        if isinstance(error.__cause__, OSError):  # no memory: the file itself may be whole
+            raise
         raise MeadaError(f"{path} must be a block of the pool, got a file that cannot be read ({error})") from None
 
 

@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from meada.errors import MeadaError
+from meada.files import regular
 from meada.reports.page import build, to_html
 from meada.reports.runs import Run, find_runs
 
@@ -23,12 +24,12 @@ CHOOSERS = {
 def at_work(path: Path) -> bool:
     """Whether somebody holds the run's lock; it is looked at, never kept."""
     try:
-        with open(path / ".lock") as file:
+        with open(regular(path / ".lock", None)) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             return False
     except BlockingIOError:
         return True
-    except OSError:
+    except (OSError, MeadaError):
         return False
 
 
@@ -86,7 +87,7 @@ def server(folder: Path, port: int = 0) -> ThreadingHTTPServer:
 
         def _answer(self, status: HTTPStatus, text: str) -> None:
             kind = "text/html" if status == HTTPStatus.OK else "text/plain"
-            body = text.encode()
+            body = text.encode(errors="backslashreplace")
             self.send_response(status)
             self.send_header("Content-Type", f"{kind}; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))

@@ -23,6 +23,7 @@ from meada.runs.recipe import to_toml
 Say = Callable[[str], None]
 Command = Callable[[Item, Path], list[str]]
 ELSEWHERE = "another process is training there"  # how a run says that its folder is locked
+BEGUN = "already holds a run"  # how it says that another process was quicker to begin it
 POLL = 0.2  # seconds
 
 
@@ -123,8 +124,11 @@ def reproduce(
                 del running[job.item.name]
                 code = job.process.returncode
                 with job.stderr_file as errors:
-                    ended = verdict(job.item.name, code, last_line(errors, code), job.seconds, outcome)
-                say(f"{job.item.name}: {ended}; {left()}")
+                    line = last_line(errors, code)
+                if code and BEGUN in line:
+                    waiting.insert(0, job.item)  # looked at again: done, running elsewhere, or to be resumed
+                    continue
+                say(f"{job.item.name}: {verdict(job.item.name, code, line, job.seconds, outcome)}; {left()}")
     finally:
         for job in running.values():
             job.process.terminate()

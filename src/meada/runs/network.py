@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from meada.errors import MeadaError
-from meada.files import data_root
+from meada.files import data_root, read_bytes
 from meada.networks.pretrained import load_weights
 from meada.runs.checkpoint import load_weights_into
 from meada.runs.recipe import Recipe, make, method_of
@@ -39,7 +39,7 @@ def fresh_network(recipe: Recipe, classes: int, *, file: bool) -> tuple[nn.Modul
             loaded = load_weights(net, path, partial=partial)
             account = {
                 "file": path.name,
-                "sha256": sha256(path.read_bytes()).hexdigest(),
+                "sha256": sha256(read_bytes(path)).hexdigest(),
                 "loaded": list(loaded.loaded),
                 "left_at_random": list(loaded.left),
                 "unused": list(loaded.unused),

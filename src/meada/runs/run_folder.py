@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import os
 import secrets
 import time
 import warnings
@@ -10,18 +11,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor
 
 from meada.errors import MeadaError
-from meada.files import DRAFT, SUMS, keep_sums, naming, read_bytes, read_text, write_json, write_text
+from meada.files import DRAFT, NOTES, SUMS, keep_sums, naming, read_bytes, read_text, regular, write_json, write_text
 from meada.machine.distributed import World
 from meada.runs.parts import code_in, refuse_disagreement
 from meada.runs.recipe import Recipe, from_toml, to_toml
 from meada.settings import flattened
+
+# Seconds before each try to lock a folder: a process that only looks whether it is locked holds it for an instant.
+LOCK_WAITS = (0.0, *[0.1] * 20)
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class RunFolder:
         marks = (".lock", ".processes", SUMS)  # checksums, and the marks of a process at work
         there = [p.name for p in self.path.glob("*") if p.name not in marks and not DRAFT.fullmatch(p.name)]
         text = to_toml(recipe)
-        begun = there == ["recipe.toml"] and self.recipe.read_bytes() == text.encode()
+        begun = there == ["recipe.toml"] and read_text(self.recipe) == text
         if self.recipe.exists() and not begun:
             raise MeadaError(f"{self.path} already holds a run: --resume continues it, another --out starts a new one")
         if there and not begun:
@@ -77,6 +81,9 @@ class RunFolder:
         """A run that was begun: with the same recipe."""
         if not self.recipe.exists():
             raise MeadaError(f"{self.path} holds no run to resume: there is no recipe.toml")
+        for place in ("candidates", "selected"):
+            if (self.path / place).is_symlink():  # old candidates are deleted: not where a link leads
+                raise MeadaError(f"{self.path / place} must be a folder, got a link")
         if not keep_sums(self.path):
             warnings.warn(f"{self.path} has no {SUMS}: damage to its older files cannot be noticed", stacklevel=2)
         held = from_toml(self.recipe, trust=[name for _, name in code_in(recipe.model_dump())])
@@ -93,24 +100,18 @@ class RunFolder:
         if self.path.exists() and not self.path.is_dir():
             raise MeadaError(f"--out must be a folder, got the file {self.path}")
         self.path.mkdir(parents=True, exist_ok=True)
-        with open(self.path / ".lock", "w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise MeadaError(f"{self.path}: another process is training there") from None
+        with _opened(self.path / ".lock") as file:
+            if not any(_taken(file, wait) for wait in LOCK_WAITS):
+                raise MeadaError(f"{self.path}: another process is training there")
             yield
 
     @property
     def locked(self) -> bool:
-        """Whether a process is training there; the lock is looked at, never kept."""
-        try:
-            with open(self.path / ".lock") as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                return False
-        except BlockingIOError:
-            return True
-        except OSError:
+        """Whether a process is training there."""
+        if not (self.path / ".lock").is_file():
             return False
+        with open(self.path / ".lock", "rb") as file:
+            return not _taken(file)
 
     def shared(self, world: World) -> bool:
         """Whether every process sees the first one's folder, as on a common file system."""
@@ -141,7 +142,7 @@ class RunFolder:
         """Whole lines: the last one of a running run may be half written."""
         if not self.log.exists():
             return ()
-        *lines, rest = self.log.read_bytes().split(b"\n")
+        *lines, rest = regular(self.log, NOTES).read_bytes().split(b"\n")
         lines += [rest] if rest and self.finished else []
         signed = any(b'"crc32"' in line for line in lines)  # a version before this one wrote none
         return tuple(self._line(number, line, signed) for number, line in enumerate(lines, 1))
@@ -178,7 +179,7 @@ class RunFolder:
 
     def load_position(self) -> tuple[str, int, int] | None:
         try:
-            held = json.loads(self.position.read_text(encoding="utf-8"))
+            held = json.loads(regular(self.position, NOTES).read_text(encoding="utf-8"))
             return str(held["phase"]), int(held["done"]), int(held["total"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -223,6 +224,22 @@ class RunFolder:
         """Beside what was kept before, of other domains and under other rules."""
         held = self.load_extra_scores()
         write_json(self.extra_scores, held | {d: {**held.get(d, {}), rule: s} for d, s in scores.items()})
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """A lock file, new or old. A link is not followed: a stranger's folder could have one to any file."""
+    with naming(path):
+        return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666), "r+b", 0)
+
+
+def _taken(file: IO[Any], wait: float = 0.0) -> bool:
+    """Whether the lock was free and is now ours, until the file is closed."""
+    time.sleep(wait)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

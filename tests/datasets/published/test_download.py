@@ -10,10 +10,12 @@ from threading import Thread
 
 import pytest
 
+import meada
 from meada.datasets.published.catalogue import File
 from meada.datasets.published.download import fetch
 from meada.errors import MeadaError
 
+PACKAGE = Path(meada.__file__).parent
 CONTENT = bytes(range(256)) * 1200  # several chunks
 PAGE = b"<!DOCTYPE html><html><body>Please log in</body></html>"
 
@@ -268,3 +270,19 @@ def test_a_root_that_is_a_file_is_one_sentence(site: Site, file: File, tmp_path:
 
 def test_a_file_without_checksum_is_taken_at_its_size(site: Site, file: File, tmp_path: Path):
     assert fetch(replace(file, md5=None), tmp_path).read_bytes() == CONTENT
+
+
+def test_what_arrives_is_not_written_through_a_link(site: Site, file: File, tmp_path: Path):
+    (tmp_path / "precious").write_bytes(b"precious")
+    part = (tmp_path / file.path).with_name(f"{file.name}.part")
+    part.parent.mkdir(parents=True, exist_ok=True)
+    part.symlink_to(tmp_path / "precious")
+    assert fetch(file, tmp_path).read_bytes() == CONTENT
+    assert (tmp_path / "precious").read_bytes() == b"precious"
+
+
+def test_no_archive_is_ever_unpacked():
+    """Paths come from the catalogue alone: names inside an archive (``..``, links) have no say."""
+    for path in PACKAGE.rglob("*.py"):
+        text = path.read_text()
+        assert not any(word in text for word in ("tarfile", "zipfile", "unpack_archive", "extractall")), path

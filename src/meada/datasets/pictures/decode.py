@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageCms, ImageOps, UnidentifiedImageError
 
 from meada.errors import MeadaError
+from meada.machine.limits import picture_formats
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff")
 EXACT = ("RGB", "L", "1", "P")  # become RGB without loss
@@ -36,7 +37,7 @@ def upright(path: Path, *, lenient: bool = False) -> Image.Image:
     """
     if path.exists() and not path.is_file():
         raise MeadaError("must be a file, got a folder, a FIFO or a device")  # a read of which may never end
-    with _explained(path), Image.open(path) as image:
+    with _explained(path), Image.open(path, formats=picture_formats()) as image:
         if not lenient:
             refuse(image)
         turned = ImageOps.exif_transpose(image)

@@ -4,6 +4,7 @@ The array is named after what it was made of (paths, sizes, times of change), so
 when a file changes; it appears whole or not at all, and replaces the one before it.
 """
 
+import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -89,7 +90,8 @@ def build(path: Path, listing: Listing, side: int, done: Callable[[], None], *, 
     """
     faults = []
     with _draft(path) as (file, keep), large_ones_too(), ThreadPoolExecutor(os.cpu_count()) as pool:
-        start = _header(file, (len(listing.files), 3, side, side))
+        with naming(path):
+            start = _header(file, (len(listing.files), 3, side, side))
 
         def put(row: int) -> str:
             try:
@@ -118,9 +120,23 @@ def mapped(path: Path) -> Images8:
 
 
 @contextmanager
+def writable(path: Path) -> Iterator[None]:
+    """Where the cache cannot be written, as in a read-only home, say what to do."""
+    try:
+        with naming(path):
+            yield
+    except OSError as error:
+        if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise
+        raise MeadaError(
+            f"{path.parent} must be a folder that can be written, got: {error.strerror}; set MEADA_CACHE to another one"
+        ) from None
+
+
+@contextmanager
 def _draft(path: Path) -> Iterator[tuple[int, Callable[[], None]]]:
     """A file next to ``path`` that takes its name when it is kept, and is removed otherwise."""
-    with naming(path):
+    with writable(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_drafts(path.parent)
         name = path.parent / f".{uuid4().hex}.draft"
@@ -148,7 +164,8 @@ def _header(file: int, shape: tuple[int, ...]) -> int:
     buffer = BytesIO()
     about = {"descr": "|u1", "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(buffer, about)
-    return os.write(file, buffer.getvalue())
+    _write(file, buffer.getbuffer(), 0)
+    return len(buffer.getvalue())
 
 
 def _write(file: int, content: memoryview, place: int) -> None:
@@ -165,4 +182,4 @@ def fingerprints(listing: Listing) -> Iterator[str]:
 
 
 def digest(lines: Sequence[str]) -> str:
-    return sha256("\n".join(lines).encode()).hexdigest()[:20]
+    return sha256("\n".join(lines).encode(errors="surrogateescape")).hexdigest()[:20]

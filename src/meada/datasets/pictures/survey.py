@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from meada.datasets.pictures.decode import large_ones_too, upright
-from meada.datasets.pictures.image_cache import Listing, Tell, cache_root, digest, fingerprints
+from meada.datasets.pictures.image_cache import Listing, Tell, cache_root, digest, fingerprints, writable
 from meada.datasets.pictures.listing import Listed, Picture, list_pictures
 from meada.errors import MeadaError
 from meada.files import write_json
-from meada.machine.limits import read_text
+from meada.machine.limits import picture_formats, read_text
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -179,7 +179,8 @@ def _looked_at(
     found = _remembered(path, there)
     if found is None:
         found = dict(zip(there, _look(root, there, tell), strict=True))
-        write_json(path, found)
+        with writable(path):
+            write_json(path, found)
     return {p.file: "is not there" for p in listed} | found
 
 
@@ -197,7 +198,7 @@ def _look(root: Path, files: Sequence[str], tell: Tell | None) -> list[Look | st
         try:
             pixels = upright(root / file, lenient=True)
             content = sha256(f"{pixels.size}".encode() + pixels.tobytes()).hexdigest()[:32]
-            with Image.open(root / file) as image:
+            with Image.open(root / file, formats=picture_formats()) as image:
                 return Look(*image.size, content, difference_hash(pixels))
         except MeadaError as error:
             return str(error)

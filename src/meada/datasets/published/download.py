@@ -55,6 +55,8 @@ def fetch(file: File, root: Path, progress: Progress = lambda done, total: None)
     part = target.with_name(target.name + ".part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        if part.is_symlink():
+            part.unlink()  # what arrives is written here, not where somebody's link leads
         if file.size is not None and _size(part) > file.size:
             part.unlink()
         if file.size is None or _size(part) < file.size:
