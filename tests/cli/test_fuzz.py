@@ -41,7 +41,7 @@ VALUES = (*NUMBERS.split(), *TEXTS.split(" "), "1" * 5000, "[" * 2000, '"\\u0000
 LEAVES: tuple[Any, ...] = (None, True, -1, 0, 1, 1e308, 2**70, "", "x", "[/b]", [], [1], {}, {"a": 1}, [[None]])
 NOT_HERE = {"bench", "doctor", "get", "push"}  # other processes, the network
 ALWAYS = {"inspect": ["--no-pictures"], "sweep": ["--dry-run"], "reproduce": ["--dry-run"], "watch": ["--once"]}
-LEFT_OUT = {"serve", "help", "version", "install_completion", "show_completion", "dry_run", "once"}
+LEFT_OUT = {"help", "version", "install_completion", "show_completion", "dry_run", "once"}
 HEAVY = {"inspect", "quickstart", "corrupt", "robustify"}  # tried less often
 READERS = ("evaluate", "inspect", "report", "watch", "predict", "perturb", "train")
 SMALL = ["data.train=20", "data.validation=10", "data.test=10", "plan.rounds=1", "plan.min_steps=2",

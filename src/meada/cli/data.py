@@ -10,22 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from meada.errors import MeadaError
+from meada.files import data_root
+from meada.machine.terminal import SafeConsole, progress
+
 if TYPE_CHECKING:
     from meada.datasets.published.catalogue import Domain
 
 
-app = typer.Typer(
-    name="data",
-    help="List, check and download published data sets.",
-    no_args_is_help=True,
-)
+app = typer.Typer(name="data", help="List, check and download published data sets.", no_args_is_help=True)
 
 Names = Annotated[list[str] | None, typer.Argument(help="Domains; all of them by default.")]
 Wanted = Annotated[list[str], typer.Argument(help="Domains, such as mnist.")]
-Root = Annotated[
-    Path | None,
-    typer.Option(help="The data folder; by default $MEADA_DATA, else ~/.cache/meada."),
-]
+Root = Annotated[Path | None, typer.Option(help="The data folder; by default $MEADA_DATA, else ~/.cache/meada.")]
 Json = Annotated[bool, typer.Option("--json", help="For a machine to read.")]
 
 
@@ -36,7 +33,6 @@ def list_(root: Root = None, as_json: Json = False) -> None:
     Example: meada data list --root data
     """
     from meada.datasets.published.catalogue import CATALOGUE
-    from meada.files import data_root
 
     folder = data_root(root)
     rows = [_row(entry, folder) for entry in CATALOGUE.values()]
@@ -44,9 +40,10 @@ def list_(root: Root = None, as_json: Json = False) -> None:
         typer.echo(json.dumps({"root": str(folder), "domains": rows}, indent=2))
         return
     typer.echo(f"data folder: {folder}")
-    columns = ("domain", "images", "state", "what", "looked for at", "to get it")
-    keys = ("name", "images", "state", "about", "place", "get")
-    _table(columns, [[_cell(row[key]) for key in keys] for row in rows])
+    keys = {"domain": "name", "images": "images", "state": "state", "what": "about", "looked for at": "place",
+            "to get it": "get"}  # fmt: skip
+    shown = [{**row, "images": f"{row['images']:,}"} for row in rows]
+    _table([*keys], [[row[key] for key in keys.values()] for row in shown])
 
 
 @app.command()
@@ -60,9 +57,6 @@ def check(names: Names = None, root: Root = None, as_json: Json = False) -> None
     """
     from meada.datasets.published.catalogue import CATALOGUE, domain
     from meada.datasets.published.checks import USABLE, examine
-    from meada.errors import MeadaError
-    from meada.files import data_root
-    from meada.machine.terminal import SafeConsole
 
     folder = data_root(root)
     entries = [domain(name) for name in names or CATALOGUE]
@@ -93,8 +87,6 @@ def get(
     """
     from meada.datasets.published.catalogue import domain
     from meada.datasets.published.download import fetch, outstanding
-    from meada.files import data_root
-    from meada.machine.terminal import progress
 
     folder = data_root(root)
     entries = [domain(name) for name in names]
@@ -127,16 +119,10 @@ def _row(entry: "Domain", root: Path) -> dict[str, Any]:
     }
 
 
-def _cell(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _table(columns: tuple[str, ...], rows: list[list[str]]) -> None:
+def _table(columns: list[str], rows: list[list[str]]) -> None:
     """A table on a terminal; elsewhere one line a row, whatever its length, for grep and cut."""
     if sys.stdout.isatty():
         from rich.table import Table
-
-        from meada.machine.terminal import SafeConsole
 
         table = Table(*columns)
         for row in rows:
@@ -144,53 +130,40 @@ def _table(columns: tuple[str, ...], rows: list[list[str]]) -> None:
         SafeConsole().print(table)
         return
     widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
-    for line in [list(columns), *rows]:
+    for line in [columns, *rows]:
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         typer.echo("  ".join(cells).rstrip())
 
 
 def corrupt(
     source: Annotated[
-        str,
-        typer.Argument(
-            help="A folder of pictures (CLASS/*.png), a .npy file of uint8 images (N, H, W, 3), "
-            "or a data set whose test split is corrupted: cifar10, cifar100."
-        ),
+        str, typer.Argument(help="A folder CLASS/*.png, a .npy file of uint8 images (N, H, W, 3), cifar10 or cifar100.")
     ],
     out: Annotated[Path, typer.Option(help="Folder to write to; the same command continues an interrupted one.")],
     corruptions: Annotated[
-        str,
-        typer.Option(help="Names, separated by commas; 'benchmark' (15), 'validation' (4) or 'all' (19)."),
+        str, typer.Option(help="Names (a,b,c), benchmark (15), validation (4) or all.")
     ] = "benchmark",
     severity: Annotated[str, typer.Option(help="Severities from 1 to 5, separated by commas.")] = "1,2,3,4,5",
     seed: Annotated[int, typer.Option(help="Seed of the random corruptions.")] = 0,
-    labels: Annotated[
-        Path | None,
-        typer.Option(help="Labels of a .npy file of images. [default: labels.npy next to it]"),
-    ] = None,
+    labels: Annotated[Path | None, typer.Option(help="Labels of a .npy file. [default: labels.npy next to it]")] = None,
     constants: Annotated[
-        str | None,
-        typer.Option(help="Strengths: cifar (for 32x32) or imagenet (for 224x224). [default: the nearer in size]"),
+        str | None, typer.Option(help="Strengths: cifar (for 32x32) or imagenet (for 224x224). [default: by size]")
     ] = None,
-    size: Annotated[
-        int | None, typer.Option(help="Crop and resize pictures of a folder to squares of this side.")
-    ] = None,
+    size: Annotated[int | None, typer.Option(help="Crop and resize a folder's pictures to this side.")] = None,
     workers: Annotated[int | None, typer.Option(help="Number of processes. [default: one per core]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print corruptions.json.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
     """Write corrupted copies of a data set: fifteen corruptions at five severities.
 
-    Arrays of images give the published CIFAR-C files (gaussian_noise.npy ..., labels.npy), folders
-    give CORRUPTION/SEVERITY/CLASS/*.png; corruptions.json says how they were made, and
-    corruptions.png shows them.
+    Arrays of images give the published CIFAR-C files (gaussian_noise.npy ..., labels.npy), folders give
+    CORRUPTION/SEVERITY/CLASS/*.png; corruptions.json says how they were made, and corruptions.png shows them.
 
     Example: meada corrupt photos/ --size 224 --out photos-c --corruptions fog,snow --severity 3
     """
     from meada.corruptions.sources import open_source
     from meada.corruptions.write import Settings, write
     from meada.datasets.cifar import TEST_SPLITS
-    from meada.machine.terminal import progress
 
     settings = Settings(_names(corruptions), _severities(severity), seed, constants)
     opened = open_source(source, labels, size, TEST_SPLITS)
@@ -211,8 +184,6 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _severities(text: str) -> tuple[int, ...]:
-    from meada.errors import MeadaError
-
     try:
         return tuple(sorted({int(part) for part in text.split(",")}))
     except ValueError:

@@ -4,18 +4,19 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+from shutil import disk_usage
 from textwrap import fill
 from typing import Annotated
 
 import typer
 
 from meada.errors import MeadaError
+from meada.files import data_root
 
 
-def listing(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+def listing(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """List methods, networks, data sets, spaces and recipes.
 
     Example: meada list --json
@@ -49,12 +50,8 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
 
     Example: meada doctor --json
     """
-    from importlib.util import find_spec
-    from shutil import disk_usage
-
     import torch
 
-    from meada.files import data_root
     from meada.machine.device import choose, probe_bf16
     from meada.machine.environment import environment
 

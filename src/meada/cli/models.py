@@ -1,12 +1,17 @@
 """Commands that use a trained model: ``meada evaluate``, ``predict``, ``export``, ``push`` and ``perturb``."""
 
 import math
+from csv import writer
+from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from meada.cli.quick import Trust
+from meada.errors import MeadaError, nearest
+from meada.files import json_text, write_json, write_text
+from meada.machine.terminal import SafeConsole, printable, progress
 
 if TYPE_CHECKING:
     from meada.datasets import Samples, Task
@@ -24,10 +29,7 @@ def evaluate(
         ),
     ] = None,
     rule: Annotated[str, typer.Option(help="Whose model: last, source_val, crafted or oracle.")] = "last",
-    pgd: Annotated[
-        int,
-        typer.Option(min=0, help="Also run a PGD attack on N images per domain; stored for meada report."),
-    ] = 0,
+    pgd: Annotated[int, typer.Option(min=0, help="Also attack N images per domain (PGD), for meada report.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     trust: Trust = None,
 ) -> None:
@@ -37,18 +39,13 @@ def evaluate(
     """
     from meada.datasets import STAND_INS
     from meada.deploy.model import PLAN, open_model
-    from meada.errors import MeadaError, nearest
     from meada.evaluation import evaluate as score
     from meada.evaluation.attack import under_attack
-    from meada.evaluation.selection import RULES
-    from meada.files import json_text, write_json
     from meada.reports.page.text import print_scores
     from meada.runs.network import load_model
     from meada.runs.parts import make, refuse_untrusted
     from meada.runs.run_folder import RunFolder
 
-    if rule not in RULES:
-        raise MeadaError(f"unknown rule '{rule}': " + nearest(rule, RULES))
     folder, delivered = RunFolder(run), (run / PLAN).is_file()
     if delivered and rule != "last":
         raise MeadaError(f"--rule must be last for a folder of meada robustify, got {rule}")
@@ -65,7 +62,7 @@ def evaluate(
         attacked = chosen if on else {"source": task.validation, **chosen}
         attack = {"rule": rule, **under_attack(net, attacked, n=pgd)}
         write_json(folder.attack, attack)
-        scores = {name: {**s, **_attacked(attack, name)} for name, s in scores.items()}
+        scores = {name: {**s, "pgd": attack["domains"][name]} for name, s in scores.items()}
     if as_json:
         typer.echo(json_text(scores))
     else:
@@ -81,7 +78,6 @@ def evaluate(
 def _domains(task: "Task", names: list[str]) -> "dict[str, Samples]":
     """The named domains, by default every target of the task."""
     from meada.datasets import STAND_INS
-    from meada.errors import MeadaError, nearest
 
     clean = {"clean": task.clean} if task.clean else {}
     known = {"source": task.validation, **clean, **task.targets}
@@ -92,20 +88,12 @@ def _domains(task: "Task", names: list[str]) -> "dict[str, Samples]":
     return {name: known[name] for name in names or task.targets}
 
 
-def _attacked(attack: dict[str, Any], name: str) -> dict[str, Any]:
-    return {"pgd": attack["domains"][name]} if name in attack["domains"] else {}
-
-
 def predict(
     model: Annotated[Path, typer.Argument(help="A run's folder, a robustify folder or its model.safetensors.")],
     images: Annotated[list[Path], typer.Argument(help="Pictures, folders of them, or quoted patterns ('*.jpg').")],
     top: Annotated[int, typer.Option(help="Labels per picture, the likeliest first.", min=1)] = 1,
     abstain: Annotated[
-        float | None,
-        typer.Option(
-            help="Entropy (nats) above which no label is given; by default what the model was given, if anything.",
-            min=0,
-        ),
+        float | None, typer.Option(min=0, help="Entropy (nats) above which no label is given. [default: the model's]")
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="Write a CSV file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -117,8 +105,6 @@ def predict(
     """
     from meada.deploy.model import open_model
     from meada.deploy.predictions import pictures_in, predict_files
-    from meada.errors import MeadaError
-    from meada.files import json_text
 
     if abstain is not None and not abstain >= 0:
         raise MeadaError(f"--abstain must be 0 nats or more, got {abstain:g}")
@@ -138,11 +124,6 @@ def predict(
 
 
 def _write_csv(path: Path, predictions: "list[Prediction]", limit: float | None, top: int) -> None:
-    from csv import writer
-    from io import StringIO
-
-    from meada.files import write_text
-
     text = StringIO()
     rows = writer(text)
     ranks = [name for k in range(2, top + 1) for name in (f"label_{k}", f"probability_{k}")]
@@ -157,8 +138,6 @@ def _write_csv(path: Path, predictions: "list[Prediction]", limit: float | None,
 
 def _print(model: "Model", predictions: "list[Prediction]", limit: float | None) -> None:
     from rich.table import Table
-
-    from meada.machine.terminal import SafeConsole
 
     n = len(model.classes)
     most = n * math.log(2) if model.multilabel else math.log(n)
@@ -182,14 +161,12 @@ def export(
 ) -> None:
     """Write a model as ONNX, after a check that ONNX Runtime gives the same logits.
 
-    Images go in as pixels in [0, 1], any number at a time; normalisation and class names are in the
-    file.
+    Images go in as pixels in [0, 1], any number at a time; normalisation and class names are in the file.
 
     Example: meada export hardened --onnx hardened.onnx
     """
     from meada.deploy.model import open_model
     from meada.deploy.onnx import export_onnx
-    from meada.machine.terminal import printable
 
     opened = open_model(model, trust or ())
     checked = export_onnx(opened, onnx)
@@ -221,15 +198,10 @@ def push(
 
 
 def perturb(
-    source: Annotated[
-        Path,
-        typer.Argument(help="A run's or robustify folder; or, with --model, a folder of pictures."),
-    ],
+    source: Annotated[Path, typer.Argument(help="A run's or robustify folder; with --model, a folder of pictures.")],
     out: Annotated[Path, typer.Option(help="The new folder to write CLASS/*.png to.")],
     model: Annotated[Path | None, typer.Option(help="Whose network and settings, if SOURCE is pictures.")] = None,
-    limit: Annotated[
-        int | None, typer.Option(help="Largest number of pictures, spread over the classes.", min=1)
-    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Most pictures, spread over the classes.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     trust: Trust = None,
 ) -> None:
@@ -241,17 +213,14 @@ def perturb(
     """
     from meada.deploy.adversarial import samples_of, write_adversarial
     from meada.deploy.model import open_model
-    from meada.machine.terminal import printable, progress
 
     opened = open_model(model or source, trust or ())
     with progress("perturb", quiet=quiet) as tell:
         samples = samples_of(opened, source if model else None, limit)
-        written = write_adversarial(
-            opened, samples, out, source=str(source), tell=lambda done, n: tell("maximise", done, n)
-        )
+        written = write_adversarial(opened, samples, out, source=str(source), tell=tell)
     if not quiet:
         typer.echo(
-            f"{written.images:,} pictures in {written.classes} classes in {printable(out)}; the largest "
-            f"change of a pixel is {written.mean_change:.1f} of 255 levels on average, "
-            f"{written.largest_change:.1f} at most"
+            f"{written['images']:,} pictures in {written['classes']} classes in {printable(out)}; the largest "
+            f"change of a pixel is {written['levels']['mean']:.1f} of 255 levels on average, "
+            f"{written['levels']['largest']:.1f} at most"
         )

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from meada.cli.quick import Trust
+from meada.errors import MeadaError
+from meada.machine.terminal import progress
 
 if TYPE_CHECKING:
     from meada.reproduce import Item
-    from meada.reproduce.runner import Outcome
 
 
 Engine = Annotated[str, typer.Option(help="local (this machine) or ray (a cluster).")]
@@ -18,25 +19,21 @@ Address = Annotated[str, typer.Option(help="HOST:PORT of a Ray cluster. [default
 Cores = Annotated[int, typer.Option(help="Cores per run, with --engine ray.")]
 
 
+SETS = (
+    "digits (Table 1), figure1, cifar10c, cifar100c (Table 3), cifar10c-small, figure2, pacs (Table 2), pacs-small, or "
+    "sensitivity (a study of ME-ADA's settings)."
+)
+
+
 def reproduce(
-    what: Annotated[
-        str,
-        typer.Argument(
-            help="digits (Table 1), figure1, cifar10c, cifar100c (Table 3), cifar10c-small, "
-            "figure2, pacs (Table 2), pacs-small, or sensitivity (a study of ME-ADA's settings)."
-        ),
-    ],
+    what: Annotated[str, typer.Argument(help=SETS)],
     methods: Annotated[str, typer.Option(help="Methods, separated by commas. [default: those of the paper]")] = "",
-    seeds: Annotated[
-        str, typer.Option(help="Number of seeds, which are 0, 1, 2, ...; or by method: erm=10,meada=10,ada=5.")
-    ] = "10",
+    seeds: Annotated[str, typer.Option(help="Number of seeds (0, 1, 2, ...); or by method: erm=10,ada=5.")] = "10",
     out: Annotated[Path | None, typer.Option(help="Folder of the runs. [default: results/SET]")] = None,
     jobs: Annotated[int, typer.Option(help="Number of runs at once; they share the cores.")] = 1,
     scale: Annotated[float, typer.Option(help="Fraction of each recipe's data, steps and rounds to keep.")] = 1.0,
     set_: Annotated[list[str] | None, typer.Option("--set", help="Change a key of every recipe.")] = None,
-    timings: Annotated[
-        list[Path] | None, typer.Option(help="Further run folders whose timings are used to estimate hours.")
-    ] = None,
+    timings: Annotated[list[Path] | None, typer.Option(help="More folders of runs to estimate hours from.")] = None,
     engine: Engine = "local",
     address: Address = "",
     cores: Cores = 1,
@@ -48,7 +45,7 @@ def reproduce(
 
     meada reproduce digits --seeds erm=10,meada=10,ada=5
     """
-    from meada.reproduce.runner import refuse_settings, run_on
+    from meada.reproduce.runner import refuse_settings
     from meada.reproduce.sets import FOLDERS, items_of, seeds_by_method
 
     refuse_settings(engine, jobs, cores, address, timings or [])
@@ -59,11 +56,7 @@ def reproduce(
     if dry_run:
         _list(items, folder, timings or [], jobs)
         return
-    outcome = run_on(
-        engine, items, folder, say=typer.echo, jobs=jobs, timings=timings or [],
-        address=address, cores=cores,
-    )  # fmt: skip
-    _report(outcome, len(items))
+    _run(items, folder, engine, jobs, address, cores, timings or [])
 
 
 def _list(items: "Sequence[Item]", out: Path, timings: list[Path], jobs: int) -> None:
@@ -93,7 +86,6 @@ def _tried(items: "Sequence[Item]", jobs: int) -> dict[str, float]:
         return {}
     import torch
 
-    from meada.machine.terminal import progress
     from meada.reproduce.cost import estimated_seconds
     from meada.reproduce.runner import threads_each
 
@@ -102,24 +94,30 @@ def _tried(items: "Sequence[Item]", jobs: int) -> dict[str, float]:
         return estimated_seconds(items, tell)
 
 
-def _report(outcome: "Outcome", count: int) -> None:
-    from meada.errors import MeadaError
+def _run(
+    items: "Sequence[Item]", out: Path, engine: str, jobs: int, address: str, cores: int, timings: Sequence[Path] = ()
+) -> None:
+    """On this machine or on a Ray cluster; name the runs that another process trains, and those that failed."""
+    if engine == "ray":
+        from meada.reproduce.on_ray import on_ray
 
+        outcome = on_ray(items, out, say=typer.echo, address=address, cores=cores)
+    else:
+        from meada.reproduce.runner import reproduce
+
+        outcome = reproduce(items, out, jobs=jobs, say=typer.echo, timings=timings)
     if outcome.elsewhere:
         names = ", ".join(outcome.elsewhere)
         typer.echo(f"{len(outcome.elsewhere)} runs are being trained by another process: {names}")
     if outcome.failed:
         reasons = "; ".join(f"{name} ({why})" for name, why in outcome.failed.items())
-        raise MeadaError(f"{len(outcome.failed)} of {count} runs failed: {reasons}")
+        raise MeadaError(f"{len(outcome.failed)} of {len(items)} runs failed: {reasons}")
 
 
 def sweep(
     recipe: Annotated[str, typer.Argument(help="A recipe's name (meada list) or a TOML file.")],
     out: Annotated[Path, typer.Option(help="Folder of the runs.")],
-    grid: Annotated[
-        list[str] | None,
-        typer.Option(help="Values of a key, such as beta=1,10,100. Repeat for further keys."),
-    ] = None,
+    grid: Annotated[list[str] | None, typer.Option(help="Values of a key: beta=1,10,100; may be repeated.")] = None,
     seeds: Annotated[int, typer.Option(help="Number of seeds; they are 0, 1, 2, ...")] = 1,
     engine: Engine = "local",
     address: Address = "",
@@ -133,8 +131,7 @@ def sweep(
 
     Example: meada sweep digits/meada --grid beta=1,10,100 --seeds 5 --out results/beta
     """
-    from meada.cli.reproduce import _report
-    from meada.reproduce.runner import refuse_settings, run_on
+    from meada.reproduce.runner import refuse_settings
     from meada.reproduce.sets import sweep as items_of
 
     refuse_settings(engine, jobs, cores, address)
@@ -143,5 +140,4 @@ def sweep(
         for item in items:
             typer.echo(f"{item.name}  {'done' if item.done(out) else 'to run'}")
         return
-    outcome = run_on(engine, items, out, say=typer.echo, jobs=jobs, address=address, cores=cores)
-    _report(outcome, len(items))
+    _run(items, out, engine, jobs, address, cores)

@@ -1,5 +1,7 @@
 """``meada robustify``: your own pictures in, the best of several models and the evidence out."""
 
+import json
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -9,12 +11,8 @@ import typer
 def robustify(
     data: Annotated[Path, typer.Option(help="CLASS/*.jpg, DOMAIN/CLASS/*.jpg or a CSV file of path,label.")],
     out: Annotated[Path, typer.Option(help="The folder to write to; the same command carries on.")],
-    test: Annotated[
-        list[Path] | None, typer.Option(help="Pictures from elsewhere, never trained on; may be repeated.")
-    ] = None,
-    network: Annotated[
-        str | None, typer.Option(help="A name (meada list), FILE.py:function, module:function or timm:NAME.")
-    ] = None,
+    test: Annotated[list[Path] | None, typer.Option(help="Pictures from elsewhere to test on; repeatable.")] = None,
+    network: Annotated[str | None, typer.Option(help="A name, FILE.py:function, module:function or timm:NAME.")] = None,
     weights: Annotated[Path | None, typer.Option(help="Weights to start from: .safetensors or a state dict.")] = None,
     model: Annotated[Path | None, typer.Option(help="A model of your own, scored next to the candidates.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Stay within this time; default 15 for 1,000 pictures.")] = None,
@@ -33,9 +31,6 @@ def robustify(
 
     Example: meada robustify --data photos --test sketches --minutes 20 --out better
     """
-    import json
-    from functools import partial
-
     from meada.robustify import robustify as run
 
     try:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from meada.cli.quick import Trust
+from meada.errors import MeadaError
+from meada.machine.terminal import progress
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,10 +22,7 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Carry on a run that stopped.")] = False,
     accept_different_bits: Annotated[
         bool,
-        typer.Option(
-            "--accept-different-bits",
-            help="Resume with another torch or number of threads than the run was begun with.",
-        ),
+        typer.Option("--accept-different-bits", help="Resume with another torch or number of threads than before."),
     ] = False,
     scale: Annotated[float | None, typer.Option(help="A part of its data, epochs and rounds, such as 0.1.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps; auto by default.")] = None,
@@ -38,10 +37,9 @@ def train(
 
     On several processes: torchrun --nproc-per-node 2 -m meada train digits/meada --out runs/two
     """
-    from meada.errors import MeadaError
-    from meada.integrations.following import followed
+    from meada.integrations.following import following
+    from meada.integrations.tracking import tracker
     from meada.machine.distributed import world_from_env
-    from meada.machine.terminal import progress
     from meada.reports.page.text import print_record
     from meada.runs.recipe import load_recipe
     from meada.runs.run import run
@@ -50,10 +48,11 @@ def train(
     values = {name: value for name, value in asked.items() if value is not None}
     resolved, world = load_recipe(recipe, set_, trust=trust or (), **values), world_from_env()
     quiet = quiet or not world.is_main  # of several processes the first one speaks
+    callbacks = [tracker(track, out)] if track and world.is_main else []
     try:
         with (
             progress(resolved.name, quiet=quiet) as tell,
-            followed(out, tell, track if world.is_main else "", resolved.model_dump()) as (tell_both, ended),
+            following(out, tell, callbacks, resolved.model_dump()) as (tell_both, ended),
         ):
             record = run(resolved, out, resume=resume, accept_different_bits=accept_different_bits, tell=tell_both)
             ended(record)
@@ -84,7 +83,6 @@ def quickstart(
 
     The same command continues an interrupted quickstart, or shows its results again. Example: meada quickstart --seed 1
     """
-    from meada.machine.terminal import progress
     from meada.reports.quickstart import show
     from meada.runs.recipe import load_recipe
     from meada.runs.run import run

@@ -2,6 +2,7 @@
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from meada.reports.page.blocks import Block, Cell, Chart, Section, Series, Table, Text
 from meada.reports.page.groups import Experiment, Group
@@ -58,16 +59,22 @@ def reliability(group: Group, domains: tuple[str, ...], rule: str) -> Series | N
     parts = [run.predictions(rule)[name] for run in group.runs for name in domains if name in run.predictions(rule)]
     if not parts:
         return None
-    confidence = torch.cat([p["confidence"].double() for p in parts]).numpy()
-    right = torch.cat([p["guess"] == p["label"] for p in parts]).numpy()
-    which = np.clip(np.ceil(confidence * BINS).astype(int), 1, BINS) - 1
-    full = [b for b in range(BINS) if np.any(which == b)]
-    return Series(
-        group.label,
-        tuple(100 * float(right[which == b].mean()) for b in full),
-        tuple(100 * float(confidence[which == b].mean()) for b in full),
-        colour=group.colour,
+    confidence = torch.cat([p["confidence"].double() for p in parts])
+    return reliability_curve(
+        group.label, confidence, torch.cat([p["guess"] == p["label"] for p in parts]), group.colour
     )
+
+
+def reliability_curve(name: str, confidence: Tensor, right: Tensor, colour: int) -> Series:
+    """Share of right answers (%) by mean confidence (%), in ten bins of confidence.
+
+    >>> curve = reliability_curve("m", torch.tensor([0.5, 0.99]), torch.tensor([False, True]), colour=0)
+    >>> curve.y, [round(x) for x in curve.x]
+    ((0.0, 100.0), [50, 99])
+    """
+    which = (confidence * BINS).ceil().clamp(1, BINS)
+    mean = lambda values: tuple(100 * float(values[which == b].double().mean()) for b in which.unique())
+    return Series(name, mean(right), mean(confidence), colour=colour)
 
 
 def attacked(experiment: Experiment) -> Section | None:
