@@ -156,7 +156,6 @@ def welch(a: Summary, b: Summary, *, bound: bool = False) -> Difference:
 
     ``bound``: a deviation is only known to be at most what is given; the smaller sample's degrees of freedom are then
     safe, where Satterthwaite's would grow with the bound.
-
     >>> round(welch(Summary(42.0, 1.74, 10), Summary(35.7, 2.0, 10)).p, 8)  # Table 1: ME-ADA and ADA on SVHN
     6.7e-07
     """
