@@ -154,9 +154,8 @@ def over_seeds(a: Mapping[int, float], b: Mapping[int, float]) -> Difference:
 def welch(a: Summary, b: Summary, *, bound: bool = False) -> Difference:
     """Of two independent samples with variances of their own; unknown where one has a single value.
 
-    ``bound``: a deviation is only known to be at most what is given. The degrees of freedom are then the smaller
-    sample's, for Satterthwaite's would grow with the deviation and could make the interval narrower than the true one.
-
+    ``bound``: a deviation is only known to be at most what is given; the smaller sample's degrees of freedom are then
+    safe, where Satterthwaite's would grow with the bound.
     >>> round(welch(Summary(42.0, 1.74, 10), Summary(35.7, 2.0, 10)).p, 8)  # Table 1: ME-ADA and ADA on SVHN
     6.7e-07
     """
@@ -174,8 +173,6 @@ def welch(a: Summary, b: Summary, *, bound: bool = False) -> Difference:
 
 def within(difference: Difference, margin: float) -> bool:
     """Whether the 95 % interval lies wholly within ``margin`` of zero: two one-sided tests, each at 0.025.
-
-    Its negation does not say that the difference is larger, only that this many runs cannot exclude it.
 
     >>> gap = welch(Summary(42.5, 1.7, 4), Summary(42.0, 1.74, 10))
     >>> within(gap, 5.0), within(gap, 2.0)
@@ -221,7 +218,6 @@ def image_interval(correct: Sets, *, draws: int = DRAWS, seed: int = 0) -> Inter
 
 def bootstrap_p(replicates: NDArray[np.float64]) -> float:
     """Twice the smaller side's share; one more on each count, so that it is never 0.
-
     >>> bootstrap_p(np.array([1.0] * 99))  # 2 * (0 + 1) / (99 + 1)
     0.02
     """

@@ -165,6 +165,12 @@ def run_seconds(recipe: Recipe, sizes: Sizes, costs: Costs) -> float:
     return steps * costs.step + climbed * costs.climb + looked * costs.look
 
 
+def recipe_seconds(recipe: Recipe, costs: Costs) -> float | None:
+    """As :func:`run_seconds`, with the sizes that the recipe's data has; None: not known before it is read."""
+    sizes = sizes_of(recipe.data)
+    return None if sizes is None else run_seconds(recipe, sizes, costs)
+
+
 def _step(recipe: Recipe, method: Method, net: nn.Module, pool: Pool) -> float:
     marks: list[float] = []
     watch = Watch(stepped=lambda *_: marks.append(time.perf_counter()))

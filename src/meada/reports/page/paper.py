@@ -147,10 +147,12 @@ def rounds_section(experiment: Experiment, rule: str) -> Section | None:
         series = [_line(experiment, m, g, domain, rule) for m, g in lines.items()]
         if plain and (s := plain[0].summary(rule, domain)):
             span = plain[0].interval(rule, domain) if s.n > 1 else None
-            low, high = ((span.low, None), (span.high, None)) if span else ((), ())
             paper = paper_of(experiment, plain[0], domain)
-            series.append(Series("ERM", (s.mean, s.mean), (0, most), low, high, plain[0].colour,
-                                 dashed=True, paper=(paper.mean if paper else None, None)))  # fmt: skip
+            series.append(Series(
+                "ERM", (s.mean, s.mean), (0, most), colour=plain[0].colour, dashed=True,
+                low=(span.low if span else None, None), high=(span.high if span else None, None),
+                paper=(paper.mean if paper else None, None),
+            ))  # fmt: skip
         charts.append(Chart("lines", f"{domain}: accuracy against K (Figure 1)", tuple(series), "K", "accuracy (%)",
                             small=True, name=f"figure1-{domain}"))  # fmt: skip
     rows: list[tuple[Cell, ...]] = []

@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean
+from typing import TYPE_CHECKING
 
-from meada.datasets import sizes_of
 from meada.errors import MeadaError
 from meada.evaluation.selection import RULE_TEXTS
 from meada.evaluation.statistics import summarise
@@ -14,13 +14,14 @@ from meada.reports.page.cost import bill, records, spread
 from meada.reports.page.groups import Group, colours, title
 from meada.reports.page.paper import BARS, PAPER
 from meada.reports.runs import Run
-from meada.reproduce.cost import Costs, run_seconds
 from meada.runs.recipe import load_recipe
+
+if TYPE_CHECKING:
+    from meada.reproduce.cost import Costs
 
 TARGETS = tuple(PAPER["pacs"]["domains"][:4])
 COLUMNS = tuple(PAPER["pacs"]["domains"])
 RULES = ("source_val", "oracle")
-NOTHING = Costs(step=0.0, climb=0.0, look=0.0)
 
 
 @dataclass(frozen=True)
@@ -123,23 +124,26 @@ def _full_cost(runs: Sequence[Run]) -> Iterator[Block]:
                f"The {len(hours_of)} methods on all four targets: about {every:,.0f} core-hours a seed.")  # fmt: skip
 
 
-def full_run(run: Run) -> tuple[Costs, float] | None:
+def full_run(run: Run) -> "tuple[Costs, float] | None":
     """What its parts took, and core-hours of the recipe without ``-small``; None where there is no such recipe."""
+    from meada.reproduce.cost import Costs, recipe_seconds  # other pages need not load it
+
+    nothing = Costs(step=0.0, climb=0.0, look=0.0)
     ours, seconds = run.settings, run.record["seconds"]
     try:
         full = load_recipe(ours.name.removesuffix("-small"), seed=ours.seed)
     except MeadaError:
         return None
-    sizes, whole = sizes_of(ours.data), sizes_of(full.data)
-    if sizes is None or whole is None or ours.plan.batch_size != full.plan.batch_size:
+    climbed, looked = (recipe_seconds(ours, replace(nothing, **{part: 1.0})) for part in ("climb", "look"))
+    if ours.plan.batch_size != full.plan.batch_size:
         return None
-    climbed, looked = (run_seconds(ours, sizes, replace(NOTHING, **{part: 1.0})) for part in ("climb", "look"))
     costs = Costs(
         step=seconds["minimise"] / max(run.record["steps"], 1),
         climb=seconds.get("maximise", 0.0) / climbed if climbed else 0.0,
         look=seconds.get("evaluate", 0.0) / looked if looked else 0.0,
     )
-    return costs, run_seconds(full, whole, costs) * int(run.record["environment"]["threads"]) / 3600
+    whole = recipe_seconds(full, costs)
+    return None if whole is None else (costs, whole * int(run.record["environment"]["threads"]) / 3600)
 
 
 def rows(runs: Sequence[Run], labelled: bool, rules: Sequence[str] = RULES) -> list[Row]:
