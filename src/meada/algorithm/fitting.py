@@ -259,7 +259,7 @@ def _check(plan: Any, seed: Any, validate_every: Any, embedding: Any) -> None:
         raise MeadaError(f"plan must be a meada.Plan, got {type(plan).__name__}")
     if embedding is not None and not isinstance(embedding, str):
         raise MeadaError(f"embedding must be the name of a submodule, got {embedding!r}")
-    if not isinstance(seed, Integral) or not 0 <= seed < 1 << 63:
+    if not isinstance(seed, Integral) or not 0 <= int(seed) < 1 << 63:
         raise MeadaError(f"seed must be a whole number from 0 to 2^63 - 1, got {seed!r}")
     if validate_every is not None and (not isinstance(validate_every, int) or validate_every < 1):
         raise MeadaError(f"validate_every must be a whole number from 1 up, got {validate_every!r}")
