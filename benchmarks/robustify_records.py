@@ -98,6 +98,8 @@ def _delivered(run: Outcome) -> str:
 def _candidates(name: str, runs: Sequence[Outcome]) -> Section:
     first = runs[0]["candidates"]
     tests = list(first["plain"]["tests"])
+    two = tests and "auc" in first["plain"]["tests"][tests[0]]
+    scores = {"accuracy": "accuracy", **({"balanced_accuracy": "balanced", "auc": "AUC"} if two else {})}
     rows: list[tuple[Cell, ...]] = []
     for candidate in first:
         of = [run["candidates"][candidate] for run in runs]
@@ -105,10 +107,12 @@ def _candidates(name: str, runs: Sequence[Outcome]) -> Section:
         rows.append((
             candidate, mean(lambda o: o["held_out"]["accuracy"]), mean(lambda o: o["corruptions"]["mean"]),
             mean(lambda o: o["validation_shifts"]["mean"]), mean(lambda o: o["held_out"]["ece"]),
-            mean(lambda o: o["corruptions"]["ece"]), *(mean(lambda o, t=t: o["tests"][t]["accuracy"]) for t in tests),
+            mean(lambda o: o["corruptions"]["ece"]),
+            *(mean(lambda o, t=t, k=k: o["tests"][t][k]) for t in tests for k in scores),
         ))  # fmt: skip
-    columns = ("candidate", "held out", "corruptions", "shifts", "ECE", "ECE, corruptions", *tests)
-    table = Table("", columns, tuple(rows), {"ECE": 3, "ECE, corruptions": 3})
+    heads = [f"{t}, {name}" if len(scores) > 1 else t for t in tests for name in scores.values()]
+    columns = ("candidate", "held out", "corruptions", "shifts", "ECE", "ECE, corruptions", *heads)
+    table = Table("", columns, tuple(rows), {"ECE": 3, "ECE, corruptions": 3} | {h: 3 for h in heads if "AUC" in h})
     made = "; ".join(f"`{run['command']}`" for run in runs)
     minutes = fmean(run["seconds"]["total"] for run in runs) / 60
     seeds = ", ".join(str(run["seed"]) for run in runs)

@@ -124,3 +124,18 @@ def test_photographs():
         tests = [one["tests"][test]["accuracy"] for test in ("art_painting", "cartoon", "sketch")]
         values = [one["held_out"]["accuracy"], one["corruptions"]["mean"], *tests]
         assert f"| {title} | " + " | ".join(f"{value:.1f}" for value in values) + " |" in README
+
+
+def test_solar_cells():
+    outcome = json.loads((ROOT / "results" / "robustify" / "solar-mono-poly-seed0" / "outcome.json").read_text())
+    titles = {
+        "plain": "plain",
+        "plain_repeat": "plain, in another order of batches",
+        "hardened": "hardened (delivered)",
+    }
+    assert outcome["delivered"] == "hardened"
+    for name, title in titles.items():
+        one = outcome["candidates"][name]
+        test = one["tests"]["poly"]
+        values = [one["held_out"]["accuracy"], one["corruptions"]["mean"], test["balanced_accuracy"]]
+        assert f"| {title} | " + " | ".join(f"{v:.1f}" for v in values) + f" | {test['auc']:.3f} |" in README
