@@ -12,7 +12,7 @@ import time
 import tomllib
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -158,9 +158,7 @@ def short(monkeypatch: pytest.MonkeyPatch, world: World) -> Iterator[None]:
     import meada.robustify.pipeline
     import meada.runs.run
 
-    @contextmanager
-    def no_pool(workers: int) -> Iterator[None]:
-        yield None
+    running = meada.corruptions.write._running
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
@@ -177,7 +175,7 @@ def short(monkeypatch: pytest.MonkeyPatch, world: World) -> Iterator[None]:
     monkeypatch.setattr(meada.runs.run.Recorder, "stepped", two_steps)
     monkeypatch.setattr(meada.robustify.pipeline, "carry_out", stop)
     monkeypatch.setattr(meada.cli.reproduce, "_tried", lambda *_: {})
-    monkeypatch.setattr(meada.corruptions.write, "_pool", no_pool)
+    monkeypatch.setattr(meada.corruptions.write, "_running", lambda workers: running(1))
     monkeypatch.setattr(meada.deploy.onnx, "export_onnx", stop)
     monkeypatch.setenv("MEADA_CACHE", str(world.folder / "cache"))
     monkeypatch.setenv("MEADA_DATA", str(world.folder / "no data"))

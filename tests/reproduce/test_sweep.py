@@ -13,7 +13,7 @@ from meada.cli.main import app
 from meada.errors import MeadaError
 from meada.reproduce import Item
 from meada.reproduce.on_ray import End, _brought_back, on_ray, work
-from meada.reproduce.runner import Outcome, run_on
+from meada.reproduce.runner import Outcome, refuse_settings
 from meada.reproduce.sets import sweep
 from meada.runs.recipe import load_recipe, to_toml
 
@@ -44,13 +44,13 @@ def test_bad_grids_are_one_sentence(grid, sentence):
         sweep("digits/meada", grid, 1, [])
 
 
-def test_bad_engines_are_one_sentence(tmp_path):
+def test_bad_engines_are_one_sentence():
     with pytest.raises(MeadaError, match="unknown engine 'rai'"):
-        run_on("rai", [], tmp_path, say=print)
+        refuse_settings("rai", 1, 1, "")
     with pytest.raises(MeadaError, match="--address must be used with --engine ray"):
-        run_on("local", [], tmp_path, say=print, address="h:1")
+        refuse_settings("local", 1, 1, "h:1")
     with pytest.raises(MeadaError, match="--cores must be 1 or more, got 0"):
-        run_on("ray", [], tmp_path, say=print, cores=0)
+        refuse_settings("ray", 1, 0, "")
 
 
 def test_the_verb_lists_and_runs(tmp_path):

@@ -74,8 +74,9 @@ def read_all(out: Path, recipe: Recipe) -> tuple[Any, ...]:
     folder, trust = RunFolder(out), [recipe.network["name"]]
     nets = [load_model(folder, 10, rule, trust).state_dict() for rule in ("last", "source_val", "crafted", "oracle")]
     told = {k: v.domains for k, v in load_predictions(folder.predictions)[0].items()}
-    values = [*(v for net in nets for v in net.values()), *folder.load_gallery().values()]
-    values += [v for domains in told.values() for parts in domains.values() for v in parts.values()]
+    in_order = lambda table: [table[key] for key in sorted(table)]  # a file's tensors come in any order
+    values = [*(v for net in nets for v in net.values()), *in_order(folder.load_gallery())]
+    values += [v for domains in in_order(told) for parts in in_order(domains) for v in in_order(parts)]
     return folder.load_recipe(trust), content_of(out), folder.load_record(), [v.numpy().tobytes() for v in values]
 
 

@@ -70,10 +70,15 @@ def converted(model: Model) -> bytes:
     made = program.model_proto
     for node in made.graph.node:  # stack traces, with the paths of this machine
         del node.metadata_props[:]
-    held = {key: model.about[key] for key in (SEVERAL, "abstain_entropy") if key in model.about}
-    about = described(model.recipe, model.classes, model.side) | held
-    onnx.helper.set_model_props(made, {**about, "made_by": f"meada {model.about.get('meada', '')}"})
+    onnx.helper.set_model_props(made, metadata(model))
     return made.SerializeToString()
+
+
+def metadata(model: Model) -> dict[str, str]:
+    """What a program needs that has the file alone; the last two where they hold for the model."""
+    held = {key: model.about[key] for key in (SEVERAL, "abstain_entropy") if key in model.about}
+    about = described(model.recipe, model.classes, model.side)
+    return {**about, "made_by": f"meada {model.about.get('meada', '')}", **held}
 
 
 def samples(model: Model) -> tuple[list[Tensor], list[Tensor]]:

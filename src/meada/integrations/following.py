@@ -21,13 +21,10 @@ class _Log:
     def new(self) -> Iterator[dict[str, Any]]:
         if not self.path.exists():
             return
-        if self.path.stat().st_size < self.read:  # a resumed run took lines back
-            self.read = self.path.stat().st_size
-        with open(self.path, "rb") as file:
-            file.seek(self.read)
-            whole = file.read().rpartition(b"\n")[0]
-        self.read += len(whole) + 1 if whole else 0
-        yield from (json.loads(line) for line in whole.splitlines() if line.strip())
+        content = self.path.read_bytes()
+        begin = content.rfind(b"\n", 0, self.read) + 1  # a resumed run may have taken back the end of a line
+        self.read = max(content.rfind(b"\n") + 1, begin)
+        yield from (json.loads(line) for line in content[begin : self.read].splitlines() if line.strip())
 
 
 @contextmanager
@@ -51,7 +48,8 @@ def following(folder: Path, tell: Tell, callbacks: Sequence[Callback], about: di
         one.on_start(about)
     try:
         yield told, ended.append
-        passed_on()
+        if callbacks:
+            passed_on()
     finally:
         for one in callbacks:
             one.on_end(ended[0] if ended else None)

@@ -4,14 +4,29 @@ from collections.abc import Callable
 
 from meada.errors import MeadaError
 from meada.lookup import lookup
+from meada.spaces.colour_curve import colour_curve
 from meada.spaces.combine import chain, one_of, skip_mix
+from meada.spaces.filter import filter
+from meada.spaces.operations import operations
 from meada.spaces.pixels import pixels
+from meada.spaces.random_convolution import random_convolution
 from meada.spaces.space import Random, Space, Theta, view_random
-from meada.spaces.wide import MEMBERS, wide
+from meada.spaces.warp import warp
+from meada.spaces.wave import wave
+from meada.spaces.wide import wide
 
 __all__ = ["SPACES", "Random", "Space", "Theta", "chain", "find_space", "one_of", "skip_mix", "view_random"]
 
-SPACES: dict[str, Callable[..., Space]] = {"pixels": pixels, **MEMBERS, "wide": wide}
+SPACES: dict[str, Callable[..., Space]] = {
+    "pixels": pixels,
+    "random_convolution": random_convolution,
+    "colour_curve": colour_curve,
+    "filter": filter,
+    "warp": warp,
+    "wave": wave,
+    "operations": operations,
+    "wide": wide,
+}
 
 
 def find_space(space: str | Space) -> Space:

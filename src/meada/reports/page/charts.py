@@ -81,7 +81,8 @@ def _panels(chart: Chart, titled: bool) -> Canvas:
     """Rows are named at the side: nothing has to be told by its colour."""
     count = len(chart.series)
     width = max(len(s.name) for s in chart.series) * 0.065 + 1.75 * len(chart.categories)
-    figure = Canvas(figsize=(max(4.6, width), 1.1 + 0.24 * count), layout="constrained")
+    width = max(4.6, width)
+    figure = Canvas(figsize=(width, max(1.1 + 0.24 * count, width / 3)), layout="constrained")  # for narrow screens
     grid = figure.subplots(1, len(chart.categories), sharey=True, squeeze=False)[0]
     for k, (axes, category) in enumerate(zip(grid, chart.categories, strict=True)):
         for row, series in enumerate(chart.series):
