@@ -43,8 +43,8 @@ def test_the_papers_tables_are_there_as_before(tmp_path):
     assert "| CIFAR-10-C WideResNet |" in said and "(83.3)" in said
     written = meada("report", tmp_path, "--table", "3", "--markdown", tmp_path / "t.md").split()
     assert written == [str(tmp_path / "t.md"), str(tmp_path / "figures" / "table3.png")]
-    rows = lambda text: [line for line in text.splitlines() if line.startswith("|")]
-    assert rows((tmp_path / "t.md").read_text()) == rows(said)  # the terminal has a figure's title alone
+    rows = lambda text: {line for line in text.splitlines() if line.startswith("|")}
+    assert rows((tmp_path / "t.md").read_text()) < rows(said)  # the terminal has a table in place of each figure
     with pytest.raises(MeadaError, match="must have runs on digits"):
         meada("report", tmp_path, "--table", "1")
     with pytest.raises(MeadaError, match="--table must be 1, 2 or 3, got 4"):
