@@ -200,10 +200,12 @@ with open(out / ".lock", "w") as lock:
         sys.exit(f"{out}: another process is training there")
     if (out / "recipe.toml").exists() and not resume:
         sys.exit(f"{out} already holds a run: --resume continues it")
-    (out / "recipe.toml").write_text(toml)
+    (out / "draft").write_text(toml)
+    (out / "draft").replace(out / "recipe.toml")  # whole or not at all, as the program writes it
     if not (out / "record.json").exists():
         (out / "log").open("a").write("trained ")
-    (out / "record.json").write_text(json.dumps({"seconds": {"minimise": 60.0}}))
+    (out / "draft").write_text(json.dumps({"seconds": {"minimise": 60.0}}))
+    (out / "draft").replace(out / "record.json")
 """
 
 
