@@ -39,7 +39,7 @@ def test_the_checkout_is_looked_for_next_to_the_package_and_here(tmp_path):
 
 FAULTS = """
 import resource, sys
-from meada.cli.main import keep_freed_memory
+from meada.machine.memory import keep_freed_memory
 if "keep" in sys.argv and not keep_freed_memory():
     raise SystemExit(3)
 import torch

@@ -2,6 +2,7 @@
 
 import json
 import re
+import unicodedata
 from html.parser import HTMLParser
 from io import StringIO
 from pathlib import Path
@@ -19,7 +20,7 @@ from meada.evaluation.predictions import Predictions, save_predictions
 from meada.evaluation.selection import RULES
 from meada.reports import quickstart
 from meada.reports.page import build, to_html, to_markdown, write
-from meada.reports.page.blocks import Chart, Gallery, Section, Table, Text
+from meada.reports.page.blocks import Chart, Gallery, Page, Section, Series, Table, Text
 from meada.reports.page.groups import experiments
 from meada.reports.page.robustness import reliability
 from meada.reports.page.text import print_page, print_record
@@ -248,6 +249,16 @@ def test_text_from_records_is_never_markup(tmp_path):
     assert any(shown)  # as text, inside a chart too
     text = to_markdown(build(find_runs([tmp_path])), {}, tmp_path)
     assert "<script" not in text and "<img" not in text
+
+
+@pytest.mark.parametrize("render", [to_html, lambda page: to_markdown(page, {}, Path())])
+def test_a_page_carries_no_control_characters_of_names(render):
+    """Escape sequences and marks that turn the direction of writing, in every kind of block."""
+    name = "\x1b[31mred\u202ederutrot\x07"
+    chart = Chart("bars", name, (Series(name, (1.0,)),), name, name, (name,))
+    blocks = (Text(f"{name} **{name}**"), Table(name, (name,), ((name,),)), chart)
+    text = render(Page(name, (Section(name, blocks),)))
+    assert "red" in text and not {c for c in text if unicodedata.category(c) in ("Cc", "Cf")} - {"\n", "\t"}
 
 
 def test_nothing_is_fetched_from_anywhere(runs):

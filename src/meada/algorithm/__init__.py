@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from meada.errors import MeadaError
 from meada.machine.distributed import ParallelLoss, World
+from meada.machine.terminal import Count
 from meada.methods.method import Context, Method
 from meada.methods.parts.descent import Descent
 from meada.minimise import Training, minimise, to_device
@@ -65,7 +66,7 @@ class Watch:
 
     stepped: Callable[[Training, Tensor], None] = nothing  # after a minimisation step: its loss
     ascending: Callable[[Training], None] = nothing  # before a maximisation round
-    climbed: Callable[[int, int], None] = nothing  # within it: samples done, of how many
+    climbed: Count = nothing  # within it: samples done, of how many
     grown: Callable[[Training, Pool], None] = nothing  # after it
 
 

@@ -1,6 +1,5 @@
 """The command line: verbs in files by subject; torch is imported inside the verbs, so help is quick."""
 
-import ctypes
 import os
 import sys
 import warnings
@@ -19,10 +18,9 @@ from meada.cli.reproduce import reproduce, sweep
 from meada.cli.robustify import robustify
 from meada.cli.train import quickstart, train
 from meada.errors import MeadaError
+from meada.machine.memory import keep_freed_memory
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
 OUT_OF_MEMORY = ("can't allocate memory", "failed to map segment")  # the words of torch, and of the loader of libraries
-KEPT_BYTES = 256 << 20  # the largest activations of a step, not the pool or a data set
 
 
 class Verbs(TyperGroup):
@@ -89,18 +87,6 @@ def run_app(chosen: typer.Typer) -> None:
         _stop(missing(error), 2)
     except Exception as error:
         _unforeseen(error)
-
-
-def keep_freed_memory() -> bool:
-    """Keep freed memory for the next step instead of giving it back to the system; whether the C library took it.
-
-    A training step frees and asks for the same big blocks again and again. glibc hands blocks above a threshold to the
-    system at once, and the next step pays for a page fault every 4 KB of them. Other C libraries are left as they are.
-    """
-    library: Any = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
-    return hasattr(library, "gnu_get_libc_version") and all(
-        library.mallopt(name, KEPT_BYTES) == 1 for name in (M_MMAP_THRESHOLD, M_TRIM_THRESHOLD)
-    )
 
 
 def _stop(sentence: str, code: int) -> NoReturn:

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import torch
 
-from meada.datasets.pictures.image_cache import Listing, Tell, load_images
+from meada.datasets.pictures.image_cache import Listing, load_images
 from meada.datasets.pictures.tree import Entry, Tree, part, read_tree
 from meada.datasets.published.catalogue import PACS, advice
 from meada.datasets.task import Samples, Sizes, Task
 from meada.errors import MeadaError, check_range, nearest
 from meada.files import data_root
+from meada.machine.terminal import Count
 
 T = TypeVar("T")
 
@@ -32,7 +33,7 @@ def domains(
     seed: int = 0,
     root: str | Path | None = None,
     cache: str | Path | None = None,
-    tell: Tell | None = None,
+    tell: Count | None = None,
 ) -> Task:
     """Train on ``sources``, test on ``targets``; of the two, the one left out is all the rest.
 
@@ -122,7 +123,7 @@ def protocol(
 
 
 def _load(
-    tree: Tree, parts: dict[str, list[list[Entry]]], side: int, cache: str | Path | None, tell: Tell | None
+    tree: Tree, parts: dict[str, list[list[Entry]]], side: int, cache: str | Path | None, tell: Count | None
 ) -> list[Samples]:
     """Read every part; faults of the tree and of its pictures are raised together."""
     listings = [
@@ -174,7 +175,7 @@ PICTURES = {"art_painting": 2_048, "cartoon": 2_344, "photo": 1_670, "sketch": 3
 
 def pacs(
     *, targets: Sequence[str] = (), sources: Sequence[str] = (), side: int = 224, per_domain: int | None = None,
-    root: str | Path | None = None, cache: str | Path | None = None, tell: Tell | None = None,
+    root: str | Path | None = None, cache: str | Path | None = None, tell: Count | None = None,
 ) -> Task:  # fmt: skip
     """Leave-one-domain-out with ``targets=["sketch"]``, single-source with ``sources=["photo"]``.
 

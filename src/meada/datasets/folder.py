@@ -8,12 +8,13 @@ from pathlib import Path
 import torch
 
 from meada.datasets.domains import say, spread
-from meada.datasets.pictures.image_cache import Listing, Tell, load_images
+from meada.datasets.pictures.image_cache import Listing, load_images
 from meada.datasets.pictures.listing import Picture, list_pictures
 from meada.datasets.pictures.split import alike, split, warnings
 from meada.datasets.pictures.survey import FEWEST, Survey, summary, survey
 from meada.datasets.task import Samples, Task
 from meada.errors import MeadaError, check_range
+from meada.machine.terminal import Count
 
 
 def folder(
@@ -28,7 +29,7 @@ def folder(
     group: str = "",
     multilabel: bool = False,
     cache: str | Path | None = None,
-    tell: Tell | None = None,
+    tell: Count | None = None,
 ) -> Task:
     """Pictures of ``CLASS/*.jpg``, of ``DOMAIN/CLASS/*.jpg`` or of a CSV file of path,label.
 
@@ -81,7 +82,7 @@ def folder(
 
 
 def targets(
-    tests: Sequence[str], own: Survey, *, group: str = "", cache: str | Path | None = None, tell: Tell | None = None
+    tests: Sequence[str], own: Survey, *, group: str = "", cache: str | Path | None = None, tell: Count | None = None
 ) -> dict[str, tuple[Survey, list[Picture]]]:
     """Each test folder by its name; one that holds domains is as many tests."""
     found: dict[str, tuple[Survey, list[Picture]]] = {}
@@ -135,7 +136,7 @@ def _free(name: str, path: Path, taken: Collection[str]) -> str:
 
 def _load(
     parts: Mapping[str, tuple[Survey, list[Picture]]], own: Survey, side: int, cache: str | Path | None,
-    tell: Tell | None,
+    tell: Count | None,
 ) -> list[Samples]:  # fmt: skip
     listings = [Listing(name, of.root, tuple(p.file for p in chosen)) for name, (of, chosen) in parts.items()]
     images = load_images(listings, side, folder=cache, tell=tell or say, lenient=True)

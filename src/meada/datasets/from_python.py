@@ -18,10 +18,10 @@ from torch.utils.data import DataLoader
 
 from meada.datasets.examples import check_map_style, first_key
 from meada.datasets.pictures.decode import eight_bits, flat
-from meada.datasets.pictures.image_cache import Tell
 from meada.errors import MeadaError
 from meada.files import write_text
 from meada.images.inputs import in_unit_range
+from meada.machine.terminal import Count
 
 IMAGE_KEYS = ("image", "img", "images", "picture", "pixel_values", "x")
 LABEL_KEYS = ("label", "labels", "fine_label", "class", "target", "y")
@@ -37,7 +37,7 @@ class Columns(NamedTuple):
     names: tuple[str, ...] = ()  # of the classes, where the data set knows them
 
 
-def pictures_of(data: Any, folder: Path, *, name: str = "data", group: str = "", tell: Tell | None = None) -> Path:
+def pictures_of(data: Any, folder: Path, *, name: str = "data", group: str = "", tell: Count | None = None) -> Path:
     """The path of a folder or CSV file as it is; of a data set, a CSV file of pictures written below ``folder``.
 
     The list is written last: where it is there, the pictures are whole, and they are not written again.

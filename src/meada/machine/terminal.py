@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.text import Text
 
 HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # Unicode's control, format, surrogate and separator characters
-Tell = Callable[[str, int, int], None]  # phase, done, of how many; inside one phase, ``partial(tell, phase)``
+Tell = Callable[[str, int, int], None]  # progress: phase, done, of how many
+Count = Callable[[int, int], None]  # inside one phase, ``partial(tell, phase)``: done, of how many
 
 
 def printable(text: object) -> str:

@@ -9,6 +9,7 @@ from torch.nn.functional import cross_entropy
 from torch.optim import Optimizer
 
 from meada.machine.distributed import World
+from meada.machine.terminal import Count
 from meada.pool import Pool
 from meada.types import Batch, Families, Scalar
 
@@ -40,7 +41,7 @@ class Context:
     round: int = 0  # maximisation rounds done
     embedding: str | None = None  # the submodule whose output is z
     parts: Parts = field(default_factory=Parts)
-    tell: Callable[[int, int], None] = lambda done, total: None  # progress of a round
+    tell: Count = lambda done, total: None  # progress of a round
     world: World = World()  # the processes that share the work
 
     @property

@@ -5,10 +5,11 @@ stage begins, so a killed run repeats it.
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from meada.machine.terminal import Count
 from meada.robustify.plan import SLACK, Costs, Facts, Plan, estimate, shrunk
 
 # Before these stages, what may still change; plain and its repetition always have the same steps.
@@ -96,7 +97,7 @@ class Budget:
 class Stopwatch:
     """Seconds of a whole stage, also where an earlier start did a part of it."""
 
-    def __init__(self, tell: Callable[[int, int], None]) -> None:
+    def __init__(self, tell: Count) -> None:
         self._tell, self._began = tell, time.monotonic()
         self._before: float | None = None  # share that was done already
 

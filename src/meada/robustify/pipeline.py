@@ -19,6 +19,7 @@ from meada.deploy.model import PLAN, save_model
 from meada.errors import MeadaError
 from meada.files import DRAFT, SUMS, keep_sums, remove_drafts, write_json, write_text
 from meada.machine.environment import environment
+from meada.machine.memory import keep_freed_memory
 from meada.networks.embedding import head_of
 from meada.robustify.budget import Budget
 from meada.robustify.card import card
@@ -85,6 +86,7 @@ def robustify(
     )  # fmt: skip
     say = (lambda text: None) if quiet else say
     request.check()
+    keep_freed_memory()
     with RunFolder(home).lock(), progress(quiet) as bar:
         remove_drafts(home)
         if not keep_sums(home) and (home / PLAN).is_file():

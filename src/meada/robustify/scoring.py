@@ -17,6 +17,7 @@ from meada.evaluation.score import refuse_non_finite
 from meada.evaluation.selection import fixed_subset
 from meada.evaluation.validation_shifts import shifted_once, validation_families
 from meada.files import write_bytes
+from meada.machine.terminal import Count
 from meada.pool import as_float
 from meada.robustify.labels import Truth, as_classes, right
 from meada.runs.run_folder import read_tensors
@@ -31,7 +32,6 @@ FAMILY_OF: dict[str, Family] = dict(
     elastic_transform="geometry", pixelate="compression", jpeg_compression="compression",
 )  # fmt: skip
 Make = Callable[[], tuple[Tensor, Truth]]
-Tell = Callable[[int, int], None]
 
 
 def sets(held_out: Samples, tests: Mapping[str, Samples], *, trained: Families, shifted_n: int,
@@ -61,7 +61,7 @@ def corrupted(images: Tensor, name: str, severities: Sequence[int], seed: int) -
     return out
 
 
-def score_all(nets: Mapping[str, nn.Module], made: Mapping[str, Make], folder: Path, tell: Tell) -> None:
+def score_all(nets: Mapping[str, nn.Module], made: Mapping[str, Make], folder: Path, tell: Count) -> None:
     """Logits of every candidate on every set, a file a set; a set that is there already is left as it is."""
     for number, (name, make) in enumerate(made.items()):
         tell(number, len(made))

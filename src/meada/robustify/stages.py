@@ -15,6 +15,7 @@ from meada.datasets import Samples, Task
 from meada.deploy.model import SEVERAL, save_model
 from meada.evaluation import predict
 from meada.files import write_json
+from meada.machine.terminal import Count, Tell
 from meada.methods.method import Method
 from meada.networks.embedding import features, head_name
 from meada.robustify import training
@@ -32,7 +33,6 @@ from meada.runs.recipe import Recipe, resolve
 from meada.runs.run_folder import read_json
 from meada.types import Families
 
-Tell = Callable[[int, int], None]
 PROBED = 4_000_000  # training pictures x classes that a head is fitted on at most, but 2,000 pictures at least
 CROP: Families = frozenset({"geometry"})  # what plain fine-tuning trains on: crop and flip
 
@@ -106,7 +106,7 @@ class Work:
         return [name for name in order if name in there]
 
 
-def probe(work: Work, tell: Tell) -> dict[str, Any]:
+def probe(work: Work, tell: Count) -> dict[str, Any]:
     """Features of each picture and its mirror image once, then logistic regression."""
     net, held = work.fresh(), work.task.validation
     most = max(PROBED // len(work.task.classes), 2000)
@@ -121,14 +121,14 @@ def probe(work: Work, tell: Tell) -> dict[str, Any]:
     return {"penalty": penalty, "pictures": len(train)}
 
 
-def families(work: Work, tell: Tell) -> dict[str, Any]:
+def families(work: Work, tell: Count) -> dict[str, Any]:
     """Whether views may change colour."""
     if not work.plan.pretrained:
         return {"colour": True}  # from scratch there is no probe to ask
     return choose_families(work.load("probe"), work.task.validation)
 
 
-def rate(work: Work, tell: Tell) -> dict[str, Any]:
+def rate(work: Work, tell: Count) -> dict[str, Any]:
     """Plain fine-tuning's learning rate: short tries, judged on held-out pictures."""
     plan = work.plan
     if not plan.trial_steps or len(plan.rates) == 1:
@@ -142,7 +142,7 @@ def rate(work: Work, tell: Tell) -> dict[str, Any]:
     return {"rate": best, "tried": tried}
 
 
-def plain(work: Work, tell: Tell, name: str = "plain", repeat: int = 0) -> dict[str, Any]:
+def plain(work: Work, tell: Count, name: str = "plain", repeat: int = 0) -> dict[str, Any]:
     value = work.facts["rate"]["rate"]
     how = _plain(work, value, work.plan.steps, repeat)
     tuned = training.tune(work.fresh(), work.task.train, how, _checkpoint(work, name), tell)
@@ -150,12 +150,12 @@ def plain(work: Work, tell: Tell, name: str = "plain", repeat: int = 0) -> dict[
     return {"rate": value, "steps": how.steps}
 
 
-def plain_repeat(work: Work, tell: Tell) -> dict[str, Any]:
+def plain_repeat(work: Work, tell: Count) -> dict[str, Any]:
     """The same in another order of batches, from the same start."""
     return plain(work, tell, "plain_repeat", repeat=1)
 
 
-def hardened(work: Work, tell: Tell) -> dict[str, Any]:
+def hardened(work: Work, tell: Count) -> dict[str, Any]:
     """Clean pictures and hard views, from the probe's head; and the running mean of the weights."""
     plan = work.plan
     net = work.load("probe") if plan.pretrained else work.fresh()
@@ -177,7 +177,7 @@ def hardening(work: Work) -> Method:
     return training.hardened(plan.side, space, views=plan.views, hardness=plan.hardness)
 
 
-def interpolated(work: Work, tell: Tell) -> dict[str, Any]:
+def interpolated(work: Work, tell: Count) -> dict[str, Any]:
     """The backbone between pretrained and averaged weights; the position that held-out shifts favour."""
     first, last = work.load("probe"), work.load("averaged")
     keep = [f"{head_name(last)}.{part}" for part in ("weight", "bias")]
@@ -207,7 +207,7 @@ def interpolated(work: Work, tell: Tell) -> dict[str, Any]:
             "shifts": {str(t): v for t, v in scores.items()}}  # fmt: skip
 
 
-def score(work: Work, tell: Tell) -> dict[str, Any]:
+def score(work: Work, tell: Count) -> dict[str, Any]:
     """All candidates on the same pixels."""
     made = scored_sets(work)
     nets = {name: own_model(work) if name == "own" else work.load(name) for name in work.names}
@@ -233,7 +233,7 @@ def scored_sets(work: Work) -> dict[str, Any]:
     )  # fmt: skip
 
 
-Stage = Callable[[Work, Tell], dict[str, Any]]
+Stage = Callable[[Work, Count], dict[str, Any]]
 STAGES: dict[str, Stage] = {
     "probe": probe,
     "families": families,
@@ -246,9 +246,7 @@ STAGES: dict[str, Stage] = {
 }
 
 
-def carry_out(
-    work: Work, tell: Callable[[str, int, int], None], expect: Callable[[dict[str, float]], None] = lambda seconds: None
-) -> None:
+def carry_out(work: Work, tell: Tell, expect: Callable[[dict[str, float]], None] = lambda seconds: None) -> None:
     """Every stage that is not done yet, in order; what it found and how long it took is written when it ends."""
     for name, stage in STAGES.items():
         if name in ("probe", "interpolated") and not work.plan.pretrained:

@@ -2,7 +2,6 @@
 
 import math
 import time
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,6 +17,7 @@ from meada.algorithm import Watch, begin, train
 from meada.averaging import RunningMean
 from meada.datasets import Samples
 from meada.images.augment import flip_and_crop
+from meada.machine.terminal import Count
 from meada.maximise import tilted_views
 from meada.methods.method import Context, Method
 from meada.methods.parts.descent import Descent
@@ -32,7 +32,6 @@ from meada.spaces import Space, find_space
 from meada.types import Batch, Scalar
 
 SAVE_SECONDS = 20.0  # between checkpoints
-Tell = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ def clip_gradient(net: nn.Module, largest: float, *_: object) -> None:
 
 
 def tune(
-    net: nn.Module, samples: Samples, how: Tuning, checkpoint: Path | None = None, tell: Tell = lambda *_: None
+    net: nn.Module, samples: Samples, how: Tuning, checkpoint: Path | None = None, tell: Count = lambda *_: None
 ) -> Tuned:
     """Train ``net`` in place; a checkpoint that is there is carried on, to the same bits."""
     several = samples.labels.ndim == 2

@@ -24,10 +24,10 @@ from meada.datasets.pictures.decode import decode, large_ones_too
 from meada.errors import MeadaError
 from meada.files import naming, remove_drafts
 from meada.machine.limits import map_npy
+from meada.machine.terminal import Count
 from meada.types import Images8
 
 FORMAT = "meada-images/1: RGB, bilinear"  # another way of decoding gets another name
-Tell = Callable[[int, int], None]  # pictures done, of how many
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def cache_root(folder: str | Path | None = None) -> Path:
 
 
 def load_images(
-    listings: Sequence[Listing], side: int, *, folder: str | Path | None = None, tell: Tell,
+    listings: Sequence[Listing], side: int, *, folder: str | Path | None = None, tell: Count,
     faults: Sequence[str] = (), lenient: bool = False,
 ) -> list[Images8]:  # fmt: skip
     """The pictures of each listing, ``side`` x ``side``, decoded exactly or leniently.

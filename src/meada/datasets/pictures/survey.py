@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from meada.datasets.pictures.decode import large_ones_too, upright
-from meada.datasets.pictures.image_cache import Listing, Tell, cache_root, digest, fingerprints, writable
+from meada.datasets.pictures.image_cache import Listing, cache_root, digest, fingerprints, writable
 from meada.datasets.pictures.listing import Listed, Picture, list_pictures
 from meada.errors import MeadaError
 from meada.files import write_json
 from meada.machine.limits import picture_formats, read_text
+from meada.machine.terminal import Count
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -100,7 +101,7 @@ class Survey:
     multilabel: bool = False  # a picture may show several of the classes, or none
 
 
-def survey(path: Path, *, group: str = "", cache: str | Path | None = None, tell: Tell | None = None) -> Survey:
+def survey(path: Path, *, group: str = "", cache: str | Path | None = None, tell: Count | None = None) -> Survey:
     """Look at every file once; what was found is remembered until a file changes.
 
     ``path`` is CLASS/pictures, DOMAIN/CLASS/pictures or a CSV file of path,label; ``group`` as for
@@ -169,7 +170,7 @@ def _about_copies(good: Sequence[Picture], looks: dict[str, Look], shown: int = 
 
 
 def _looked_at(
-    root: Path, listed: Sequence[Picture], cache: str | Path | None, tell: Tell | None
+    root: Path, listed: Sequence[Picture], cache: str | Path | None, tell: Count | None
 ) -> dict[str, Look | str]:
     """What is seen of each picture, or why it cannot be read: each is decoded to its end."""
     there = [p.file for p in listed if (root / p.file).is_file()]
@@ -193,7 +194,7 @@ def _remembered(path: Path, files: Sequence[str]) -> dict[str, Look | str] | Non
         return None
 
 
-def _look(root: Path, files: Sequence[str], tell: Tell | None) -> list[Look | str]:
+def _look(root: Path, files: Sequence[str], tell: Count | None) -> list[Look | str]:
     def one(file: str) -> Look | str:
         try:
             pixels = upright(root / file, lenient=True)

@@ -2,12 +2,13 @@
 
 import base64
 from collections.abc import Iterator, Sequence
-from html import escape
+from html import escape as escape_markup
 from importlib.resources import files
 from itertools import groupby
 from string import Template
 
 from meada import __version__
+from meada.machine.terminal import printable
 from meada.reports.page.blocks import Block, Cell, Chart, Gallery, Page, Table, Text, marked, slug
 from meada.reports.page.charts import svg
 
@@ -33,6 +34,15 @@ def to_html(page: Page, *, refresh: int = 0) -> str:
         version=escape(__version__),
         script=_file("page.js"),
     )
+
+
+def escape(text: str) -> str:
+    r"""No markup and no control characters from records.
+
+    >>> escape("<b>\x1b[31m")
+    '&lt;b&gt;\\x1b[31m'
+    """
+    return escape_markup(printable(text))
 
 
 def inline(text: str) -> str:

@@ -12,6 +12,7 @@ from rich.table import Table as Grid
 from rich.text import Text as Line
 
 from meada.evaluation.selection import RULE_TEXTS
+from meada.machine.terminal import printable
 from meada.reports.page.blocks import Block, Cell, Chart, Gallery, Page, Table, Text, marked
 
 
@@ -83,7 +84,7 @@ def to_markdown(page: Page, pictures: Mapping[int, Path], folder: Path) -> str:
         for block in section.blocks:
             lines += _block(block, pictures.get(place), folder)
             place += 1
-    return "\n".join(lines).rstrip() + "\n"
+    return printable("\n".join(lines).rstrip()) + "\n"
 
 
 def plain(text: str) -> str:
