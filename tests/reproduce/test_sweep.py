@@ -1,6 +1,7 @@
 """Grids of settings: keys found, runs named, refused with a reason; and on a real Ray cluster."""
 
 import json
+import os
 from functools import partial
 from threading import Thread
 
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 from meada.cli.main import app
 from meada.errors import MeadaError
 from meada.reproduce import Item
-from meada.reproduce.on_ray import End, _brought_back, on_ray, work
+from meada.reproduce.on_ray import End, _brought_back, _connected, on_ray, work
 from meada.reproduce.runner import Outcome, refuse_settings
 from meada.reproduce.sets import sweep
 from meada.runs.recipe import load_recipe, to_toml
@@ -95,8 +96,19 @@ def test_a_node_without_the_folder_sends_the_small_files_back(tmp_path):
     assert lost == "failed: the loss is not finite" and list(outcome.failed) == [item.name]
 
 
+def test_ray_leaves_runs_their_priority():
+    """Ray's own default of 15 made a run on a busy machine thirty times slower than its neighbours."""
+    pytest.importorskip("ray", reason="needs Ray: pip install 'meada[ray]'")
+    ray = _connected("local")  # a cluster of its own, whatever else runs here
+    try:
+        assert ray.get(ray.remote(num_cpus=1)(lambda: os.nice(0)).remote()) == os.nice(0)
+    finally:
+        ray.shutdown()
+
+
 @pytest.fixture
-def two_nodes():
+def two_nodes(monkeypatch):
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # as where meada starts Ray itself
     utils = pytest.importorskip("ray.cluster_utils", reason="needs Ray: pip install 'meada[ray]'")
     cluster = utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
     nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
