@@ -110,18 +110,6 @@ def test_python_blocks_run_as_printed(page, tmp_path, monkeypatch):
         exec(compile(body, name_of(page), "exec"), namespace)
 
 
-TUTORIALS = [page for page in PAGES if blocks(page, "{code-cell} python")]
-
-
-@pytest.mark.usefixtures("single")
-@pytest.mark.parametrize("page", TUTORIALS, ids=name_of)
-def test_tutorials_run_as_printed(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    namespace = {"__name__": "tutorial"}
-    for body, _ in blocks(page, "{code-cell} python"):
-        exec(compile(body, name_of(page), "exec"), namespace)
-
-
 RUNNABLE = [page for page in PAGES if any(mark == "run" for _, mark in blocks(page, "console"))]
 
 

@@ -26,7 +26,7 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 PROGRAM = Path(__file__).parents[1] / "tests_distributed.py"
 load_tiny = tests_tiny.load_tiny
 write_recipe = partial(tests_tiny.write_recipe, net="plain", batch_size=14, keep=True)
-SLOW = "steps = 80\nstep_size = 1.0\nblock = 3"  # a maximisation phase long enough to be hit
+SLOW = "steps = 40\nstep_size = 1.0\nblock = 3"  # a maximisation phase long enough to be hit
 
 
 def trust(recipe: Path) -> tuple[str, str]:

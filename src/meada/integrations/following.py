@@ -19,7 +19,7 @@ class _Log:
         self.path, self.read = path, path.stat().st_size if path.exists() else 0
 
     def new(self) -> Iterator[dict[str, Any]]:
-        if not self.path.exists():
+        if not self.path.exists() or self.path.stat().st_size == self.read:
             return
         content = self.path.read_bytes()
         begin = content.rfind(b"\n", 0, self.read) + 1  # a resumed run may have taken back the end of a line
