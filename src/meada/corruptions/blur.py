@@ -8,7 +8,6 @@ from jaxtyping import Bool, Float64, Int64
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy import sparse
 from scipy.ndimage import correlate1d
-from scipy.signal import fftconvolve
 
 from meada.corruptions.operators import LIFT, Levels, apply, gaussian, zoom_in_full
 from meada.streams import Streams
@@ -20,6 +19,8 @@ SPARSE_LIMIT = 32 * 224  # pixels of an image up to which a whole filter is kept
 
 def defocus_blur(x: Levels, rng: Streams, radius: float, alias: float) -> Levels:
     """The image of a point is a disk, its rim smoothed by ``alias``; mirrored at the border."""
+    from scipy.signal import fftconvolve  # takes a second to import
+
     height, width = x.shape[2:]
     kernel = disk(radius, alias)
     if height * width < SPARSE_LIMIT and (kernel > 0).sum() <= 32:  # few taps: cheaper one by one

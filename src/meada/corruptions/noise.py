@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Float64, Int64, UInt32
-from scipy.stats import poisson
 
 from meada.corruptions.operators import Levels
 from meada.streams import Streams
@@ -86,6 +85,8 @@ def _small_counts(rate: Levels, rng: Streams) -> Levels:
 
 @lru_cache(maxsize=10)
 def _aliases(photons: float) -> Aliases:
+    from scipy.stats import poisson  # takes most of a second to import
+
     rate = np.arange(256) / 255 * photons
     lowest = np.maximum(np.floor(rate) - COLUMNS // 2, 0).astype(np.int64)
     count = lowest[:, None] + np.arange(COLUMNS)

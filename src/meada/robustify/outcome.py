@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from meada.robustify.labels import Truth, entropy, loss, right
@@ -114,6 +113,8 @@ def _differences(scores: Scores, name: str) -> dict[str, Any]:
 
 def temperature(scores: Scores, name: str, rows: Sequence[str]) -> dict[str, float]:
     """Fitted on held-out pictures; kept (``value`` other than 1) only if NLL under the rule's shifts falls too."""
+    from scipy.optimize import minimize_scalar  # takes a second to import
+
     nll = lambda logits, labels, t: float(loss(logits.double() / t, labels))
     logits, labels = scores.logits(name, "held_out"), scores.labels("held_out")
     found = float(np.exp(minimize_scalar(

@@ -13,7 +13,6 @@ import torch
 from jaxtyping import Float
 from numpy import ndarray
 from scipy import sparse
-from scipy.optimize import linprog
 from torch import Tensor
 
 from meada.errors import MeadaError, check_range
@@ -114,6 +113,8 @@ def surrogate_gradient(objective: Callable[[Tensor, Tensor], Tensor], theta: Ten
 
 
 def _minimised(c: Vector, equations: Any, values: Vector, bounds: list[tuple[int, int | None]]) -> Any:
+    from scipy.optimize import linprog  # takes a second to import
+
     # By default HiGHS forgives 1e-7 of each constraint: as much as a rare atom's whole mass.
     strict = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     return linprog(c, A_eq=equations, b_eq=values, bounds=bounds, method="highs", options=strict)
