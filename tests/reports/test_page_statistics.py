@@ -143,3 +143,34 @@ def test_pools_of_8_and_of_32_bits_are_two_experiments(tmp_path):
     assert sorted((g.label, len(g.runs)) for g in groups) == [
         ("ME-ADA, pool.store = float32", 4), ("ME-ADA, pool.store = uint8", 2),
     ]  # fmt: skip
+
+
+def test_of_two_forms_of_the_plain_method_the_one_with_most_seeds_is_the_baseline(tmp_path):
+    write_run(tmp_path, "erm", steps=100, name="short")
+    for seed in range(3):
+        write_run(tmp_path, "erm", seed=seed, steps=300)
+    write_run(tmp_path, "erm", steps=500, name="long")
+    assert len(one_experiment(tmp_path).baseline.runs) == 3
+
+
+def test_the_column_of_holm_is_the_column_of_p_corrected_over_the_domains(tmp_path):
+    for seed in range(4):
+        write_run(tmp_path, "erm", seed=seed, domains=("svhn", "usps", "syn"))
+        write_run(tmp_path, "meada", seed=seed, skill=1.3, domains=("svhn", "usps", "syn"))
+    page = build(find_runs([tmp_path]))
+    (table,) = [block for block in page.blocks() if getattr(block, "title", "").startswith("Difference from")]
+    raw, shown = ([float(row[table.columns.index(name)]) for row in table.rows] for name in ("p", "p (Holm)"))
+    wanted, least = {}, 0.0
+    for k, p in enumerate(sorted(raw)):  # the smallest of m times m, the next times m - 1, never falling
+        least = wanted[p] = max(least, min(1.0, (len(raw) - k) * p))
+    assert len(raw) == 4 and shown == pytest.approx([wanted[p] for p in raw])
+    assert max(shown[k] / raw[k] for k in range(4)) > 2  # the correction is to be seen here
+
+
+@pytest.mark.parametrize("skill, way", [(3.0, "higher"), (0.0, "lower")])
+def test_the_sentence_says_which_way_the_difference_goes(tmp_path, skill, way):
+    for seed in range(2):
+        write_run(tmp_path, "erm", seed=seed)
+        write_run(tmp_path, "meada", seed=seed, skill=skill)
+    said = words(build(find_runs([tmp_path])))
+    assert f"points {way} than ERM on average" in said
