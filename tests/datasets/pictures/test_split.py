@@ -9,7 +9,7 @@ import torch
 from PIL import Image, ImageEnhance
 
 from meada.datasets.folder import folder
-from meada.datasets.pictures.split import split
+from meada.datasets.pictures.split import split, units
 from meada.datasets.pictures.survey import Survey, near, survey
 from meada.errors import MeadaError
 from meada.streams import stream
@@ -205,3 +205,28 @@ def test_many_are_compared_at_once():
     these = [rng.bytes(8).hex() for _ in range(2_000)]
     these[17] = those[123]
     assert near(these, those) == [(17, 123)]
+
+
+def test_copies_join_groups_and_groups_join_each_other(tmp_path):
+    """Things 0, 1 and 2 share a picture each with the next: one unit, whichever order they are read in."""
+    shared = {("00", 1): 7, ("01", 0): 7, ("01", 1): 8, ("02", 0): 8}  # a picture of one is a copy of another's
+    for number in range(8):
+        for frame in range(3):
+            thing = f"{number:02}"
+            image = texture(shared.get((thing, frame), 100 + 10 * number + frame))
+            put(tmp_path / "things" / ("cup", "pot")[number % 2] / f"thing{thing}_{frame}.png", image)
+    own = survey(tmp_path / "things", group=r"thing(\d+)_")
+    assert sorted(len(unit) for unit in units(own)) == [3] * 5 + [9]
+    for seed in range(8):
+        fit, kept = sides(own, seed)
+        chained = [{file for file in side if file[9:11] in ("00", "01", "02")} for side in (fit, kept)]
+        assert not all(chained)
+
+
+def test_a_test_folder_without_some_classes_has_the_numbers_of_the_training_classes(photos, tmp_path):
+    for i in range(4):
+        put(tmp_path / "photos" / "ape" / f"{i}.png", texture(200 + i))
+        put(tmp_path / "far" / ("dog", "cat")[i % 2] / f"{i}.png", texture(300 + i))
+    task = folder(path=str(photos), tests=[str(tmp_path / "far")], side=8)
+    assert task.classes == ("ape", "cat", "dog")
+    assert sorted(task.targets["far"].labels.tolist()) == [1, 1, 2, 2]
