@@ -93,8 +93,10 @@ def test_a_turned_photograph_is_a_copy_of_what_it_shows(photos):
 def test_a_test_of_renamed_training_pictures_is_refused(photos, tmp_path):
     put(tmp_path / "far" / "cat" / "new.png", texture(100))
     put(tmp_path / "far" / "cat" / "renamed.bmp", texture(3))
+    put(tmp_path / "clean" / "cat" / "new.png", texture(101))
+    tests = [str(tmp_path / name) for name in ("clean", "far")]
     with pytest.raises(MeadaError, match=r"got 1 of the same pixels, such as cat/renamed.bmp, a copy of .*cat/03.png"):
-        folder(path=str(photos), tests=[str(tmp_path / "far")], side=8)
+        folder(path=str(photos), tests=tests, side=8)
 
 
 @pytest.fixture
