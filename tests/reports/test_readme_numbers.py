@@ -165,3 +165,13 @@ def test_solar_cells_the_other_way_round():
     )
     said = f"{plain:.1f} balanced accuracy on the new cells, where its repetition had {again:.1f} and *interpolated*"
     assert run["delivered"] == "plain" and f"{said} {other:.1f}" in README
+
+
+def test_the_noise_of_training_that_robustify_reckons_with_is_that_of_the_records():
+    """Between two plain trainings of a pretrained network: half the mean square of their gaps."""
+    table = json.loads((ROOT / "src" / "meada" / "robustify" / "noise.json").read_text())["measured"]
+    (one,) = [entry for entry in table if entry["pretrained"]]
+    means = [run["evidence"]["mean"] for run in outcomes("*-seed*") if "interpolated" in run["candidates"]]
+    gaps = [each["plain"] - each["plain_repeat"] for each in means]
+    assert one["sd"] == pytest.approx(mean(gap**2 / 2 for gap in gaps) ** 0.5, abs=0.005)
+    assert one["runs"] == 2 * len(gaps)
