@@ -185,7 +185,7 @@ def test_a_recipe_takes_data_and_method_from_a_file(tmp_path):
 @pytest.mark.parametrize(
     "name, sentence",
     [
-        ("builtins:print", "must give a Module, got NoneType"),
+        ("gc:enable", "must give a Module, got NoneType"),
         ("json:dumps", "network 'json:dumps' fails with TypeError"),
         ("os:getcwd", "must give a Module, got str"),
     ],

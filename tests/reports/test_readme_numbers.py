@@ -101,6 +101,7 @@ def test_cifar():
     corrupted = {name: f"{over_targets(record, 'last'):.1f}" for name, record in runs.items()}
     clean = {name: f"{record['clean']['last']['accuracy']:.1f}" for name, record in runs.items()}
     titles = {"erm": "ERM", "mixup": "Mixup", "ada": "ADA", "meada": "ME-ADA", "augmix": "AugMix"}
+    titles["tilted-random"] = "tilted: random views from `wide` (1,900 steps)"
     titles["erm-epochs"] = "ERM for as many epochs as ME-ADA (600 steps)"
     for name, title in titles.items():
         assert f"| {title} | {corrupted[name]} | {clean[name]} |" in README
