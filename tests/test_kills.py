@@ -18,11 +18,10 @@ import pytest
 from PIL import Image
 from safetensors.torch import load_file
 from tests_kills import Ended, Server
-from tests_tiny import network_of, write_recipe
+from tests_tiny import SEED, network_of, write_recipe
 
 from meada.runs.run_folder import RunFolder
 
-SEED = int(os.environ.get("MEADA_SEED", random.SystemRandom().randrange(10**6)))
 KILLS = int(os.environ.get("MEADA_KILLS", 4))  # of each command
 TIMES = ("seconds", "prepared", "costs")  # keys that differ from run to run
 

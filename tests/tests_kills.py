@@ -106,8 +106,10 @@ def runs_are_forked(begin: Callable[[], None] = lambda: None) -> None:
     from meada.reproduce import runner
 
     def start(item: Any, words: list[str], threads: int) -> runner.Job:
+        parent = os.getpid()
+
         def run() -> None:
-            runner.die_with_parent()
+            runner.die_with_parent(parent)
             begin()
             command(words[words.index("meada") + 1 :])
 

@@ -1,5 +1,6 @@
 """Networks and a recipe so small that a run takes seconds; used by tests through their files."""
 
+import os
 import time
 import tomllib
 from pathlib import Path
@@ -9,6 +10,7 @@ from torch import nn
 
 from meada.runs.recipe import Recipe, load_recipe
 
+SEED = int(os.environ.get("MEADA_SEED", 1))  # of random kills, damage and commands; others: docs/limits.md
 RECIPE = """
 name = "tiny"
 checkpoint_seconds = {checkpoint_seconds}

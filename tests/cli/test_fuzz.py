@@ -26,14 +26,13 @@ import typer
 from PIL import Image
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-from tests_tiny import load_tiny, network_of, write_recipe
+from tests_tiny import SEED, load_tiny, network_of, write_recipe
 
 import meada.cli.main as cli
 from meada.errors import MeadaError
 from meada.runs.run import run
 from meada.settings import flattened
 
-SEED = int(os.environ.get("MEADA_SEED", random.SystemRandom().randrange(10**6)))
 CASES = int(os.environ.get("MEADA_FUZZ", 300))
 NUMBERS = "-1 0 1 2 0.5 -0.0 nan inf -inf 1e308 9223372036854775808 -9223372036854775809"
 TEXTS = "true [] [1] [[1]] {} {a=1} '' x [/b] \x1b[31m ../.. null é 1,2 1979-05-27 os:system a=b erm meada last digits"

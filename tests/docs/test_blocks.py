@@ -3,6 +3,7 @@
 Python blocks are executed, page by page. Every ``meada`` command, in a block or in running text, is parsed by
 the program itself: a verb or an option that does not exist turns a test red. Blocks after ``<!-- test: run -->``
 are executed whole, in a folder with a few pictures. Blocks of ``>>>`` are doctests, run by ``tests/theory``.
+Code cells of tutorials are executed by the build of the site (``make docs``), where an error ends it.
 """
 
 import re

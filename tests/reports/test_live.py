@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests_tiny import load_tiny, write_recipe
 
+from meada.cli.reports import watch
 from meada.errors import MeadaError
 from meada.reports.live import at_work, going_on, lines, page, server
 from meada.runs.run import run, with_position
@@ -113,3 +114,9 @@ def test_only_this_machine_and_only_one_page(folder):
 def test_a_port_in_use_is_a_sentence(folder):
     with server(folder) as opened, pytest.raises(MeadaError, match="must be a free port"):
         server(folder, opened.server_port)
+
+
+def test_once_and_serve_are_not_given_together(tmp_path):
+    """They would serve for ever."""
+    with pytest.raises(MeadaError, match="--once must be given without --serve, which goes on until Ctrl-C, got both"):
+        watch(tmp_path, once=True, serve=0)

@@ -108,7 +108,7 @@ def test_cifar():
 
 
 def test_the_first_table_has_the_photographs():
-    runs = [json.loads(p.read_text()) for p in (ROOT / "results/robustify").glob("pacs-photo-seed*/outcome.json")]
+    runs = outcomes("pacs-photo-seed*")
     of = [[run["candidates"][name or run["delivered"]] for run in runs] for name in ("plain", "")]
     unseen = [mean(t["accuracy"] for one in each for t in one["tests"].values()) for each in of]
     corrupted = [mean(one["corruptions"]["mean"] for one in each) for each in of]
@@ -144,7 +144,7 @@ def test_fruit():
 
 
 def test_solar_cells():
-    outcome = json.loads((ROOT / "results" / "robustify" / "solar-mono-poly-seed0" / "outcome.json").read_text())
+    (outcome,) = outcomes("solar-mono-poly-seed*")
     titles = {
         "plain": "plain",
         "plain_repeat": "plain, in another order of batches",

@@ -1,10 +1,12 @@
 """Sets of runs: named by content, run once, carried on, failures told."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
-from contextlib import redirect_stdout
+from contextlib import ExitStack, redirect_stdout
+from functools import partial
 from io import StringIO
 from itertools import product
 from pathlib import Path
@@ -19,7 +21,7 @@ from meada.cli.main import app
 from meada.errors import MeadaError
 from meada.reproduce import Item
 from meada.reproduce.cost import Costs, estimated_seconds, expected_seconds, megabytes, time_left
-from meada.reproduce.runner import reproduce
+from meada.reproduce.runner import die_with_parent, reproduce
 from meada.reproduce.sets import RECIPES, RUNS, STUDY, items_of, seeds_by_method
 from meada.runs.recipe import load_recipe, to_toml
 
@@ -186,6 +188,31 @@ def test_what_another_process_has_in_hand_is_left_to_it(tmp_path, tiny):
         outcome = reproduce([theirs, mine, slower], out, jobs=1, say=said.append, command=command)
     assert outcome.elsewhere == [theirs.name, slower.name] and not outcome.failed
     assert mine.done(out) and f"{theirs.name}: running elsewhere" in said
+
+
+def test_a_run_whose_process_dies_meanwhile_is_looked_at_again(tmp_path, tiny):
+    mine, theirs = tiny(0), tiny(1)
+    out, held = tmp_path / "out", ExitStack()
+    held.enter_context(theirs.folder(out).lock())
+    let_go = lambda text: held.close() if "running elsewhere" in text else None
+    outcome = reproduce([theirs, mine], out, jobs=1, say=let_go, command=stub({}))
+    assert not outcome.elsewhere and not outcome.failed and theirs.done(out) and mine.done(out)
+
+
+def test_a_run_whose_parent_has_ended_before_it_begins_ends_too():
+    other = os.getppid()  # not this process, which starts it
+    run = subprocess.run([sys.executable, "-c", "pass"], preexec_fn=partial(die_with_parent, other), check=False)
+    assert run.returncode == -signal.SIGKILL
+
+
+def test_drafts_in_finished_runs_are_removed(tmp_path, tiny):
+    """Left by a run that was killed in its very last write."""
+    item, out = tiny(0), tmp_path / "out"
+    reproduce([item], out, jobs=1, say=lambda text: None, command=stub({}))
+    draft = item.folder(out).path / ".checksums.json.abcd1234"
+    draft.touch()
+    reproduce([item], out, jobs=1, say=lambda text: None, command=stub({}))
+    assert item.done(out) and not draft.exists()
 
 
 LOCKING = """

@@ -46,7 +46,7 @@ def test_a_machine_that_is_not_as_quick_as_when_it_was_timed(minutes, speed):
     assert all_of_it or took >= (0.93 if speed == 1.0 else 0.85) * budget.limit
 
 
-@pytest.mark.parametrize("when, most", [(0.2, 1.1), (0.4, 1.35), (0.6, 1.35)])  # a stage that has begun keeps its steps
+@pytest.mark.parametrize("when, most", [(0.2, 1.1), (0.4, 1.3), (0.6, 1.32)])  # a stage that has begun keeps its steps
 def test_load_that_comes_or_goes_in_the_middle(when, most):
     plan, budget = budget_of(15)
     slower, *_ = simulated(plan, budget, lambda now, name: 2.0 if now > when * budget.limit else 1.0)

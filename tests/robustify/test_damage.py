@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 import tests_tiny
+from tests_tiny import SEED
 
 from meada.errors import MeadaError
 from meada.robustify import pipeline, robustify, training
 
-SEED = int(os.environ.get("MEADA_SEED", random.SystemRandom().randrange(10**6)))
 FLIPS = int(os.environ.get("MEADA_FLIPS", "20").split(",")[0])  # in a finished folder; a third of it in a stopped one
 TINY: dict[str, Any] = {
     "network": f"{tests_tiny.__file__}:tiny", "side": 32, "say": lambda text: None, "quiet": True,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests_tiny import load_tiny, write_recipe
+from tests_tiny import SEED, load_tiny, write_recipe
 
 from meada.errors import MeadaError
 from meada.evaluation.predictions import load_predictions
@@ -20,7 +20,6 @@ from meada.runs.recipe import Recipe
 from meada.runs.run import run
 from meada.runs.run_folder import RunFolder, read_json
 
-SEED = int(os.environ.get("MEADA_SEED", random.SystemRandom().randrange(10**6)))
 FINISHED, STOPPED = (int(n) for n in os.environ.get("MEADA_FLIPS", "150,50").split(","))  # a stopped run is resumed
 UNREAD = {".lock", "position.json"}  # nothing is resumed from them
 

@@ -116,6 +116,10 @@ def watch(
     """
     import time
 
+    from meada.errors import MeadaError
+
+    if once and serve is not None:
+        raise MeadaError("--once must be given without --serve, which goes on until Ctrl-C, got both")
     from meada.machine.terminal import printable
     from meada.reports.live import going_on, lines
 

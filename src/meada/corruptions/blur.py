@@ -19,12 +19,12 @@ SPARSE_LIMIT = 32 * 224  # pixels of an image up to which a whole filter is kept
 
 def defocus_blur(x: Levels, rng: Streams, radius: float, alias: float) -> Levels:
     """The image of a point is a disk, its rim smoothed by ``alias``; mirrored at the border."""
-    from scipy.signal import fftconvolve  # takes a second to import
-
     height, width = x.shape[2:]
     kernel = disk(radius, alias)
     if height * width < SPARSE_LIMIT and (kernel > 0).sum() <= 32:  # few taps: cheaper one by one
         return apply(_filter(radius, alias, height, width), x)
+    from scipy.signal import fftconvolve  # takes a second to import
+
     reach = len(kernel) // 2
     around = ((0, 0), (0, 0), (reach, reach), (reach, reach))
     padded = np.pad(x.astype(np.float64), around, mode="reflect")

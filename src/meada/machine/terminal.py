@@ -1,5 +1,6 @@
 """What people see on a terminal: progress, and text that cannot move the cursor or change colours."""
 
+import re
 import sys
 import time
 import unicodedata
@@ -10,6 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+UNUSUAL = re.compile(r"[^ -~\n\t]")  # whatever is not plain ASCII, lines and tabs
 HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # Unicode's control, format, surrogate and separator characters
 Tell = Callable[[str, int, int], None]  # progress: phase, done, of how many
 Count = Callable[[int, int], None]  # inside one phase, ``partial(tell, phase)``: done, of how many
@@ -21,8 +23,12 @@ def printable(text: object) -> str:
     >>> printable("a\x1b[31mred\nb")
     'a\\x1b[31mred\nb'
     """
-    escaped = lambda c: c.encode("unicode_escape", "surrogatepass").decode()
-    return "".join(c if c in "\n\t" or unicodedata.category(c) not in HIDDEN else escaped(c) for c in str(text))
+    return UNUSUAL.sub(_shown, str(text))
+
+
+def _shown(character: re.Match[str]) -> str:
+    c = character.group()
+    return c.encode("unicode_escape", "surrogatepass").decode() if unicodedata.category(c) in HIDDEN else c
 
 
 class SafeConsole(Console):

@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,6 +26,7 @@ Command = Callable[[Item, Path], list[str]]
 ELSEWHERE = "another process is training there"  # how a run says that its folder is locked
 BEGUN = "already holds a run"  # how it says that another process was quicker to begin it
 POLL = 0.2  # seconds
+LETS_GO = 1.0  # seconds in which a run that was killed has ended and let go of its folder
 
 
 @dataclass
@@ -67,7 +69,8 @@ def verdict(name: str, code: int, line: str, seconds: float, outcome: Outcome) -
 def run_settings(threads: int, stderr_file: IO[bytes]) -> dict[str, Any]:
     """How a run's process is started: its threads, its error output, and that it ends with this one."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
-    return {"env": environment, "stdout": subprocess.DEVNULL, "stderr": stderr_file, "preexec_fn": die_with_parent}
+    bound = partial(die_with_parent, os.getpid())
+    return {"env": environment, "stdout": subprocess.DEVNULL, "stderr": stderr_file, "preexec_fn": bound}
 
 
 def named_by(item: Item) -> list[str]:
@@ -100,12 +103,14 @@ def reproduce(
 
     ``timings`` are more folders whose records say how long a kind of run takes.
     """
-    remove_drafts(out / "recipes")
     waiting = [item for item in items if not item.done(out)]
+    for home in (out / "recipes", *(item.folder(out).path for item in items if item not in waiting)):
+        remove_drafts(home)  # a run that was killed in its last write is done and not begun again
     say(f"{len(items)} runs, {len(items) - len(waiting)} done before, {len(waiting)} to go")
     threads = threads_each(jobs)
     running: dict[str, Job] = {}
     outcome = Outcome()
+    looked_again = False
 
     def left() -> str:
         known = expected_seconds(items, (out, *timings))
@@ -129,6 +134,11 @@ def reproduce(
                     waiting.insert(0, job.item)  # looked at again: done, running elsewhere, or to be resumed
                     continue
                 say(f"{job.item.name}: {verdict(job.item.name, code, line, job.seconds, outcome)}; {left()}")
+            if not (waiting or running or looked_again) and outcome.elsewhere:
+                looked_again = True  # whoever had them may have been killed
+                time.sleep(LETS_GO)
+                waiting = [item for item in items if item.name in outcome.elsewhere]
+                outcome.elsewhere.clear()
     finally:
         for job in running.values():
             job.process.terminate()
@@ -162,13 +172,15 @@ def _start(item: Item, words: list[str], threads: int) -> Job:
     return Job(item, process, stderr_file, time.monotonic())
 
 
-def die_with_parent() -> None:
-    """End this run when its parent process ends, so that no orphan keeps training.
+def die_with_parent(parent: int) -> None:
+    """End this run when process ``parent``, which started it, ends: no orphan keeps training.
 
     It would hold the cores and its folder's lock. The run itself loses nothing: it is resumed.
     """
     if hasattr(signal, "SIGKILL") and os.uname().sysname == "Linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # 1: PR_SET_PDEATHSIG
+        if os.getppid() != parent:  # it ended before this line
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 ENGINES = ("local", "ray")

@@ -13,12 +13,7 @@ from meada.spaces.warp import warp
 from meada.spaces.wave import wave
 
 MEMBERS: dict[str, Callable[..., Space]] = {
-    "random_convolution": random_convolution,
-    "colour_curve": colour_curve,
-    "filter": filter,
-    "warp": warp,
-    "wave": wave,
-    "operations": operations,
+    make.__name__: make for make in (random_convolution, colour_curve, filter, warp, wave, operations)
 }
 
 

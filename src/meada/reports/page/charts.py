@@ -14,7 +14,6 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from PIL import Image
 
 from meada.files import write_bytes
-from meada.machine.terminal import printable
 from meada.reports.page.blocks import Chart, Gallery, Page, Series, slug
 
 matplotlib.use("Agg")
@@ -49,7 +48,7 @@ def svg(chart: Chart, salt: str) -> str:
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt, "font.family": "sans-serif"}):
         figure = plot(chart, titled=False)
         figure.savefig(buffer, format="svg", transparent=True, bbox_inches="tight", metadata={"Date": None})
-    text = printable(buffer.getvalue())
+    text = buffer.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
     start, end, rest = text.partition(">")

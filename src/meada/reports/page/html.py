@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Iterator, Sequence
-from html import escape as escape_markup
+from html import escape
 from importlib.resources import files
 from itertools import groupby
 from string import Template
@@ -25,7 +25,7 @@ def to_html(page: Page, *, refresh: int = 0) -> str:
         body += _blocks(section.blocks, f"s{i}")
         body.append("</section>\n")
         contents.append(f'<li><a href="#s{i}">{title}</a></li>\n')
-    return Template(_file("page.html")).substitute(
+    filled = Template(_file("page.html")).substitute(
         title=escape(page.title),
         refresh=f'<meta http-equiv="refresh" content="{refresh}">\n' if refresh else "",
         style=_file("page.css"),
@@ -34,15 +34,7 @@ def to_html(page: Page, *, refresh: int = 0) -> str:
         version=escape(__version__),
         script=_file("page.js"),
     )
-
-
-def escape(text: str) -> str:
-    r"""No markup and no control characters from records.
-
-    >>> escape("<b>\x1b[31m")
-    '&lt;b&gt;\\x1b[31m'
-    """
-    return escape_markup(printable(text))
+    return printable(filled)  # names in records may hold control characters, in text and in charts
 
 
 def inline(text: str) -> str:
