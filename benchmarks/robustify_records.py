@@ -144,19 +144,27 @@ def _rule(groups: Groups) -> Section:
     ))  # fmt: skip
 
 
-def gaps(groups: Groups) -> list[tuple[str, float]]:
-    """Points between plain and plain_repeat in what the rule looks at."""
-    means = [(f"{name}, seed {run['seed']}", run["evidence"]["mean"]) for name, runs in groups.items() for run in runs]
-    return [(name, mean["plain"] - mean["plain_repeat"]) for name, mean in means]
+def gaps(groups: Groups) -> list[tuple[str, str, float]]:
+    """Of each run: its name, where its network started, and points between plain and plain_repeat for the rule."""
+    found = []
+    for name, runs in groups.items():
+        for run in runs:
+            start = "pretrained" if "probe" in run["candidates"] else "from scratch"
+            mean = run["evidence"]["mean"]
+            found.append((f"{name}, seed {run['seed']}", start, mean["plain"] - mean["plain_repeat"]))
+    return found
 
 
 def _noise(groups: Groups) -> Section:
     found = gaps(groups)
-    sd = fmean(gap**2 / 2 for _, gap in found) ** 0.5
+    told = []
+    for start in sorted({start for _, start, _ in found}, reverse=True):
+        pairs = [gap for _, one, gap in found if one == start]
+        told.append(f"{fmean(gap**2 / 2 for gap in pairs) ** 0.5:.2f} points {start} (pairs: {len(pairs)})")
     return Section("Noise of training", (
         Text(f"Two plain trainings that differ in the order of batches, in the mean accuracy that the rule looks at: "
-             f"standard deviation {sd:.2f} points, n = {len(found)} pairs."),
-        Table("", ("run", "plain minus its repetition"), tuple(found)),
+             f"standard deviation {', '.join(told)}."),
+        Table("", ("run", "network", "plain minus its repetition"), tuple(found)),
     ))  # fmt: skip
 
 
