@@ -130,7 +130,12 @@ REPEAT = "plain, in another order of batches"
         ("pacs-photo", {"plain": "plain", "": "delivered: hardened, hardened, averaged"}),
         (
             "fruit",
-            {"plain": "plain", "probe": "probe: head alone", "hardened": "hardened", "": "interpolated (delivered)"},
+            {
+                "plain": "plain",
+                "probe": "probe: head alone",
+                "hardened": "hardened",
+                "": "delivered: interpolated, interpolated",
+            },
         ),
         ("solar-mono-poly", {"plain": "plain", "plain_repeat": REPEAT, "": "hardened (delivered)"}),
         ("cifar", {"plain": "plain", "plain_repeat": REPEAT, "": "averaged (delivered)"}),

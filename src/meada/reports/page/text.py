@@ -46,7 +46,7 @@ def styled(text: str) -> Line:
 def grid(table: Table) -> Grid:
     made = Grid(title=styled(table.title))
     for name, number in zip(table.columns, table.numeric(), strict=True):
-        made.add_column(Line(name), justify="right" if number else "left")
+        made.add_column(Line(name), justify="right" if number else "left", overflow="fold")
     for row in table.rows:
         made.add_row(*(styled(table.shown(name, cell)) for name, cell in zip(table.columns, row, strict=True)))
     return made
