@@ -1,0 +1,118 @@
+"""Is a hard choice among views better than a random one for the same training time? Decided on held-out images alone.
+
+    MEADA_DATA=... OMP_NUM_THREADS=1 python -m benchmarks.hardness --data digits --out benchmarks/hardness.json
+
+Both settings train by the recipe DATA/tilted. Random views make ``--steps`` steps; hard ones make as many as the same
+processor time allows, from steps of both timed in turn. Scored are held-out images of the source under corruptions and
+validation shifts whose families are not in the space. The file is written after every run and carried on from there.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+from scipy.stats import ttest_1samp
+from torch import nn
+
+from meada.algorithm import Watch, begin, train
+from meada.datasets import Task
+from meada.evaluation import predict
+from meada.files import write_json
+from meada.machine.environment import environment
+from meada.pool import Pool
+from meada.robustify.labels import right
+from meada.robustify.scoring import BATCH, rule_rows, sets
+from meada.runs.network import build_network
+from meada.runs.parts import make
+from meada.runs.recipe import Recipe, load_recipe, method_of
+from meada.runs.run_folder import read_json
+from meada.spaces import SPACES
+
+STEPS = {"digits": 2000, "cifar10c-small": 2000, "pacs-photo": 200}  # of random views
+SEVERITIES, SHIFTED, TIMED = (3, 5), 500, 15  # images under each shift; steps of each setting that are timed
+HARD = 0.5
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--data", choices=STEPS, required=True)
+    options.add_argument("--seeds", type=int, default=5)
+    options.add_argument("--steps", type=int, help="of random views; the default depends on the data")
+    options.add_argument("--out", type=Path, required=True)
+    chosen = options.parse_args()
+    steps = chosen.steps or STEPS[chosen.data]
+    held: dict[str, Any] = read_json(chosen.out) if chosen.out.exists() else {"environment": environment(), "runs": []}
+    by_hardness: dict[float, int] = {}
+    for seed in range(chosen.seeds):
+        for hardness in (0.0, HARD):
+            if any((r["data"], r["seed"], r["hardness"]) == (chosen.data, seed, hardness) for r in held["runs"]):
+                continue
+            by_hardness = by_hardness or {0.0: steps, HARD: round(steps / slower(chosen.data))}
+            held["runs"].append(run(chosen.data, seed, hardness, by_hardness[hardness]))
+            print(json.dumps(held["runs"][-1]), flush=True)
+            write_json(chosen.out, held | {"verdict": verdict(held["runs"])})
+
+
+def slower(data: str) -> float:
+    """How many times as long a step with hard views takes as one with random views: the median of pairs."""
+    spent: dict[float, list[float]] = {}
+    for hardness in (0.0, HARD, 0.0, HARD):
+        recipe, task = prepared(data, 0, hardness, TIMED)
+        clock: list[float] = []
+        fitted(recipe, task, Watch(stepped=lambda *_, clock=clock: clock.append(time.process_time())))
+        spent.setdefault(hardness, []).extend(b - a for a, b in zip(clock[2:], clock[3:], strict=False))
+    return median(spent[HARD]) / median(spent[0.0])
+
+
+def prepared(data: str, seed: int, hardness: float, steps: int) -> tuple[Recipe, Task]:
+    recipe = load_recipe(f"{data}/tilted", [f"method.hardness={hardness}", f"plan.total_steps={steps}"], seed=seed)
+    return recipe, make("data", recipe.data)
+
+
+def fitted(recipe: Recipe, task: Task, watch: Watch) -> nn.Module:
+    pool = Pool(task.train.images, task.train.labels, store=recipe.pool.store)
+    net, method = build_network(recipe, len(task.classes)), method_of(recipe)
+    training = begin(net, pool, method, recipe.descent, seed=recipe.seed)
+    train(training, pool, method, recipe.plan, recipe.descent, seed=recipe.seed, watch=watch)
+    return net
+
+
+def run(data: str, seed: int, hardness: float, steps: int) -> dict[str, Any]:
+    recipe, task = prepared(data, seed, hardness, steps)
+    began = time.process_time()
+    net = fitted(recipe, task, Watch())
+    seconds = time.process_time() - began
+    trained = SPACES[recipe.method["space"]]().families
+    made = sets(task.validation, {}, trained=trained, shifted_n=SHIFTED, severities=SEVERITIES, seed=0)
+    share = lambda name: 100 * float(right(predict(net, made[name]()[0], batch_size=BATCH), made[name]()[1]).mean())
+    rows = {name: round(share(name), 2) for name in rule_rows(list(made), trained)}
+    return {
+        "data": data, "seed": seed, "hardness": hardness, "steps": steps, "seconds": round(seconds, 1),
+        "held_out": round(share("held_out"), 2), "shifted": round(fmean(rows.values()), 3), "by_name": rows,
+    }  # fmt: skip
+
+
+def verdict(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Hard minus random, paired by seed and pooled over data; p of a one-sided t-test.
+
+    >>> of = lambda seed, hardness, shifted: {"data": "d", "seed": seed, "hardness": hardness, "shifted": shifted}
+    >>> made = verdict([of(0, 0.0, 80.0), of(0, 0.5, 81.0), of(1, 0.0, 80.0), of(1, 0.5, 83.0), of(2, 0.0, 80.0)])
+    >>> made["gaps"], round(made["p"], 3), made["hard_wins"]
+    ({'d': [1.0, 3.0]}, 0.148, False)
+    """
+    scores = {(r["data"], r["seed"], r["hardness"]): float(r["shifted"]) for r in runs}
+    gaps: dict[str, list[float]] = {}
+    for (data, seed, hardness), value in scores.items():
+        if hardness and (data, seed, 0.0) in scores:
+            gaps.setdefault(data, []).append(round(value - scores[data, seed, 0.0], 3))
+    pooled = [gap for each in gaps.values() for gap in each]
+    p = float(ttest_1samp(pooled, 0.0, alternative="greater").pvalue) if len(pooled) > 1 else None
+    return {"gaps": gaps, "mean": fmean(pooled) if pooled else None, "p": p, "hard_wins": p is not None and p < 0.05}
+
+
+if __name__ == "__main__":
+    main()
