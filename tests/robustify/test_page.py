@@ -70,6 +70,13 @@ def test_the_first_screen_answers_whether_by_how_much_and_at_what_cost(outcome: 
     assert isinstance(warning, Text) and warning.kind == "warning"
 
 
+def test_a_gain_on_unchanged_pictures_alone_is_not_told_as_one_under_corruptions(outcome: Outcome) -> None:
+    outcome.content["differences"]["hardened"]["corruptions"]["mean"] = -11.8
+    said = answer(outcome)
+    assert said.startswith("Yes on unchanged pictures, not under corruptions: on unchanged pictures hardened is right")
+    assert "; under corruptions it is right on 90.0 % against 66.7 % (-11.8 points" in said
+
+
 def test_where_plain_is_delivered_the_page_says_so(outcome: Outcome, scores: Scores) -> None:
     outcome.content.update(delivered="plain", verdict="Delivered: plain. Within noise.")
     assert answer(outcome).startswith("Delivered: plain. Within noise.")

@@ -15,6 +15,7 @@ from meada.reports.page.training import png
 from meada.robustify.families import space_of
 from meada.robustify.labels import names_of
 from meada.robustify.outcome import Outcome
+from meada.robustify.rule import CLEAN
 from meada.robustify.scoring import Scores
 from meada.robustify.sections import calibration, classes, confusion, corruptions
 from meada.robustify.stages import Work
@@ -89,14 +90,18 @@ def answer(outcome: Outcome) -> str:
     minutes = held["seconds"]["total"] / 60
     if name == "plain":
         return f"{outcome.verdict} The comparison took {minutes:.0f} minutes.{_own(held)}"
-    a, b = held["candidates"][name], held["candidates"]["plain"]
-    change, clean = held["differences"][name]["corruptions"], held["differences"][name]["held_out"]
+    of = [held["candidates"][one] for one in (name, "plain")]
+    found = {
+        "under corruptions": (*(one["corruptions"]["mean"] for one in of), held["differences"][name]["corruptions"]),
+        "on unchanged pictures": (*(one["held_out"]["accuracy"] for one in of), held["differences"][name]["held_out"]),
+    }
+    (where, first), (elsewhere, second) = sorted(found.items(), key=lambda one: -one[1][2]["mean"])
+    but = "" if second[2]["mean"] > -CLEAN else f" {where}, not {elsewhere}"
     return (
-        f"Yes: under corruptions {name} is right on {a['corruptions']['mean']:.1f} % of the held-out pictures where "
-        f"plain fine-tuning is right on {b['corruptions']['mean']:.1f} % ({_interval(change)}); on unchanged pictures "
-        f"it is right on {a['held_out']['accuracy']:.1f} % against {b['held_out']['accuracy']:.1f} % "
-        f"({_interval(clean)}). The comparison took {minutes:.0f} minutes; the model is as large and fast as plain's."
-        f"{_own(held)}"
+        f"Yes{but}: {where} {name} is right on {first[0]:.1f} % of the held-out pictures where plain fine-tuning is "
+        f"right on {first[1]:.1f} % ({_interval(first[2])}); {elsewhere} it is right on {second[0]:.1f} % against "
+        f"{second[1]:.1f} % ({_interval(second[2])}). The comparison took {minutes:.0f} minutes; the model is as large "
+        f"and fast as plain's.{_own(held)}"
     )
 
 
