@@ -8,6 +8,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import tests_tiny
@@ -17,7 +18,7 @@ from tests_waiting import SECONDS, wait_for
 from torch import nn
 
 from meada.errors import MeadaError
-from meada.machine.distributed import World, synchronise_batch_norm, world_from_env
+from meada.machine.distributed import ParallelLoss, World, synchronise_batch_norm, world_from_env
 from meada.methods.method import Context
 from meada.pool import Pool
 from meada.runs.run import run
@@ -68,6 +69,20 @@ def farthest(a: Path, b: Path) -> float:
     one, two = (load_file(out / "model.safetensors") for out in (a, b))
     assert one.keys() == two.keys()
     return max(float((one[k] - two[k]).abs().max()) for k in one)
+
+
+def test_the_statistics_of_batch_norm_are_averaged_with_the_loss():
+    """Worked by hand for two processes, of which the other one has a loss of 3 and statistics of its own."""
+    net = nn.BatchNorm1d(2)
+    net.running_mean.copy_(torch.tensor([1.0, 3.0]))
+    net.running_var.copy_(torch.tensor([2.0, 4.0]))
+    other = torch.tensor([3.0, 3.0, 5.0, 4.0, 8.0])  # loss, means, variances
+    shared = ParallelLoss.__new__(ParallelLoss)  # without its process group
+    shared.net, shared.parts = net, nn.ModuleDict()
+    shared.world = SimpleNamespace(size=2, all_reduce_sum=lambda mine: mine + other)
+    assert float(shared.agree(torch.tensor(1.0))) == 2.0
+    assert net.running_mean.tolist() == [2.0, 4.0] and net.running_var.tolist() == [3.0, 6.0]
+    assert int(net.num_batches_tracked) == 0
 
 
 def test_two_processes_descend_like_one_whatever_the_method_brings(tmp_path):
