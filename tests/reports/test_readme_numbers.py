@@ -100,10 +100,14 @@ def test_pacs():
 
 def test_cifar():
     runs = {r["recipe"].split("/")[1]: r for r in records("cifar10c-small/*")}
+    runs["tilted-random"], runs["consistent"] = (
+        records(f"cifar10c-small/*{name}steps")[0] for name in ("seed0-1900", "seed0-2500")
+    )
     corrupted = {name: f"{over_targets(record, 'last'):.1f}" for name, record in runs.items()}
     clean = {name: f"{record['clean']['last']['accuracy']:.1f}" for name, record in runs.items()}
     titles = {"erm": "ERM", "mixup": "Mixup", "ada": "ADA", "meada": "ME-ADA", "augmix": "AugMix"}
     titles["tilted-random"] = "tilted: random views from `wide` (1,900 steps)"
+    titles["consistent"] = "the same with consistency 3 (2,500 steps)"
     titles["erm-epochs"] = "ERM for as many epochs as ME-ADA (600 steps)"
     for name, title in titles.items():
         assert f"| {title} | {corrupted[name]} | {clean[name]} |" in README
