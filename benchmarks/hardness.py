@@ -16,7 +16,7 @@ from statistics import fmean, median
 from typing import Any
 
 from scipy.stats import ttest_1samp
-from torch import nn
+from torch import Tensor, nn
 
 from meada.algorithm import Watch, begin, train
 from meada.datasets import Task
@@ -31,6 +31,7 @@ from meada.runs.parts import make
 from meada.runs.recipe import Recipe, load_recipe, method_of
 from meada.runs.run_folder import read_json
 from meada.spaces import SPACES
+from meada.types import Labels
 
 STEPS = {"digits": 2000, "cifar10c-small": 2000, "pacs-photo": 200}  # of random views
 SEVERITIES, SHIFTED, TIMED = (3, 5), 500, 15  # images under each shift; steps of each setting that are timed
@@ -88,12 +89,15 @@ def run(data: str, seed: int, hardness: float, steps: int) -> dict[str, Any]:
     seconds = time.process_time() - began
     trained = SPACES[recipe.method["space"]]().families
     made = sets(task.validation, {}, trained=trained, shifted_n=SHIFTED, severities=SEVERITIES, seed=0)
-    share = lambda name: 100 * float(right(predict(net, made[name]()[0], batch_size=BATCH), made[name]()[1]).mean())
-    rows = {name: round(share(name), 2) for name in rule_rows(list(made), trained)}
+    rows = {name: share(net, *made[name]()) for name in rule_rows(list(made), trained)}
     return {
         "data": data, "seed": seed, "hardness": hardness, "steps": steps, "seconds": round(seconds, 1),
-        "held_out": round(share("held_out"), 2), "shifted": round(fmean(rows.values()), 3), "by_name": rows,
+        "held_out": share(net, *made["held_out"]()), "shifted": round(fmean(rows.values()), 3), "by_name": rows,
     }  # fmt: skip
+
+
+def share(net: nn.Module, images: Tensor, labels: Labels) -> float:
+    return round(100 * float(right(predict(net, images, batch_size=BATCH), labels).mean()), 2)
 
 
 def verdict(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -195,3 +195,12 @@ def test_the_noise_of_training_that_robustify_reckons_with_is_that_of_the_record
     gaps = [each["plain"] - each["plain_repeat"] for each in means]
     assert one["sd"] == pytest.approx(mean(gap**2 / 2 for gap in gaps) ** 0.5, abs=0.005)
     assert one["runs"] == 2 * len(gaps)
+
+
+@pytest.mark.parametrize("name", ["null-100.json", "null.json"])
+def test_the_noise_from_scratch_is_that_of_its_record(name):
+    table = json.loads((ROOT / "src" / "meada" / "robustify" / "noise.json").read_text())["measured"]
+    (one,) = [entry for entry in table if f"results/robustify/{name})" in entry["data"]]
+    record = json.loads((ROOT / "results" / "robustify" / name).read_text())
+    assert one["runs"] == 3 * record["runs"] and one["train"] == record["train"]
+    assert one["sd"] == pytest.approx(record["run_to_run_sd"], abs=0.005)

@@ -103,9 +103,14 @@ def reproduce(
 
     ``timings`` are more folders whose records say how long a kind of run takes.
     """
-    waiting = [item for item in items if not item.done(out)]
-    for home in (out / "recipes", *(item.folder(out).path for item in items if item not in waiting)):
-        remove_drafts(home)  # a run that was killed in its last write is done and not begun again
+    remove_drafts(out / "recipes")
+    waiting = []
+    for item in items:
+        folder = item.folder(out)
+        if folder.finished:
+            remove_drafts(folder.path)  # a run that was killed in its last write is not begun again
+        else:
+            waiting.append(item)
     say(f"{len(items)} runs, {len(items) - len(waiting)} done before, {len(waiting)} to go")
     threads = threads_each(jobs)
     running: dict[str, Job] = {}
