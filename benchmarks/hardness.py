@@ -15,12 +15,12 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from scipy.stats import ttest_1samp
 from torch import Tensor, nn
 
 from meada.algorithm import Watch, begin, train
 from meada.datasets import Task
 from meada.evaluation import predict
+from meada.evaluation.statistics import over_seeds
 from meada.files import write_json
 from meada.machine.environment import environment
 from meada.pool import Pool
@@ -109,13 +109,14 @@ def verdict(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     ({'d': [1.0, 3.0]}, 0.148, False)
     """
     scores = {(r["data"], r["seed"], r["hardness"]): float(r["shifted"]) for r in runs}
+    pairs = [(data, seed) for data, seed, hardness in scores if hardness and (data, seed, 0.0) in scores]
+    hard, random = ({n: scores[(*pair, h)] for n, pair in enumerate(pairs)} for h in (HARD, 0.0))
     gaps: dict[str, list[float]] = {}
-    for (data, seed, hardness), value in scores.items():
-        if hardness and (data, seed, 0.0) in scores:
-            gaps.setdefault(data, []).append(round(value - scores[data, seed, 0.0], 3))
-    pooled = [gap for each in gaps.values() for gap in each]
-    p = float(ttest_1samp(pooled, 0.0, alternative="greater").pvalue) if len(pooled) > 1 else None
-    return {"gaps": gaps, "mean": fmean(pooled) if pooled else None, "p": p, "hard_wins": p is not None and p < 0.05}
+    for n, (data, _) in enumerate(pairs):
+        gaps.setdefault(data, []).append(round(hard[n] - random[n], 3))
+    found = over_seeds(hard, random) if len(pairs) > 1 else None
+    p = None if found is None or found.p is None else found.p / 2 if found.value > 0 else 1 - found.p / 2
+    return {"gaps": gaps, "mean": found and found.value, "p": p, "hard_wins": p is not None and p < 0.05}
 
 
 if __name__ == "__main__":
