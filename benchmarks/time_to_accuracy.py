@@ -19,23 +19,25 @@ from typing import Any
 
 import torch
 
+from benchmarks.hardness import fitted
 from benchmarks.published import Ascent
 from benchmarks.published import evaluate as published_evaluate
 from benchmarks.published import maximise as published_maximise
 from benchmarks.published import minimise as published_minimise
 from benchmarks.published import optimiser as published_optimiser
 from benchmarks.published_networks import Network
-from meada.algorithm import Watch, begin, train
+from meada.algorithm import Watch
 from meada.datasets import Task
 from meada.errors import MeadaError
 from meada.evaluation import evaluate
 from meada.evaluation.selection import fixed_subset
 from meada.files import write_json
 from meada.machine.environment import environment
-from meada.pool import Pool, as_float
+from meada.minimise import Training
+from meada.pool import as_float
 from meada.runs.network import build_network
 from meada.runs.parts import make
-from meada.runs.recipe import Recipe, load_recipe, method_of
+from meada.runs.recipe import Recipe, load_recipe
 from meada.runs.run_folder import read_json
 from meada.streams import stream
 
@@ -99,26 +101,23 @@ def curve(name: str, seed: int, every: int) -> Curve:
 
 
 def own_curve(recipe: Recipe, task: Task, every: int) -> Curve:
-    pool = Pool(task.train.images, task.train.labels, store=recipe.pool.store)
-    net, method = build_network(recipe, len(task.classes)), method_of(recipe)
-    training = begin(net, pool, method, recipe.descent, seed=recipe.seed)
     tests = {n: (as_float(s.images), s.labels) for n, s in subsets(task)}
     points: Curve = []
     spent, since = 0.0, time.process_time()
 
-    def stepped(*_: object) -> None:
+    def stepped(training: Training, *_: object) -> None:
         nonlocal spent, since
         if training.step % every:
             return
         spent += time.process_time() - since
-        scores = evaluate(net, tests)
+        scores = evaluate(training.net, tests)
         points.append((training.step, spent, sum(s["accuracy"] for s in scores.values()) / len(scores)))
         if points[-1][2] >= TARGET:
             raise Reached
         since = time.process_time()
 
     with suppress(Reached):
-        train(training, pool, method, recipe.plan, recipe.descent, seed=recipe.seed, watch=Watch(stepped=stepped))
+        fitted(recipe, task, Watch(stepped=stepped))
     return points
 
 
