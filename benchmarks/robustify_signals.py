@@ -9,18 +9,29 @@ pictures of the source alone; the test folders only say, afterwards, how good it
 import argparse
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import numpy as np
+import torch
 from scipy.stats import spearmanr
+from torch import Tensor
 
 from benchmarks.robustify_records import DELIVERABLE, unseen
+from meada.evaluation.selection import fixed_subset
 from meada.files import write_json
+from meada.networks.embedding import features
+from meada.robustify.pipeline import load
+from meada.robustify.plan import Plan
+from meada.robustify.progress import progress
+from meada.robustify.request import Request
 from meada.robustify.scoring import Scores, rule_rows
+from meada.robustify.stages import Work, capped
 from meada.runs.checkpoint import read_weights
 
+NEIGHBOUR, FAR, CAPPED = 10, 0.25, 4000  # of the training pictures; share of the held-out ones; pictures looked at
 Signal = dict[str, float]  # by candidate; the largest is chosen
 
 
@@ -34,12 +45,29 @@ class Run:
         self.scores = Scores(folder / "scores", names, list(self.outcome["candidates"]))
         self.rows = rule_rows(names, frozenset(self.outcome["trained_families"]))
 
+        self.far, self.shifted = far_pictures(folder, self.outcome)
+
     def each(self, measure: Callable[[str], float]) -> Signal:
         return {name: float(measure(name)) for name in self.candidates}
 
     def probabilities(self, name: str, row: str) -> np.ndarray:
         logits = self.scores.logits(name, row)
         return np.asarray((logits.softmax(-1) if self.outcome["labels"] == "one" else logits.sigmoid()).numpy())
+
+
+def far_pictures(folder: Path, outcome: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
+    """Which held-out pictures are among the farthest quarter, and the positions of those scored under shifts."""
+    held = json.loads((folder / "plan.json").read_text("utf-8"))
+    request = Request(**{**held["request"], "tests": (), "changes": ()})
+    plan = Plan(**outcome["plan"])
+    with progress(quiet=True) as bar:
+        task = load(request, Plan(**held["budget"]["whole"]), bar)
+    net = Work(request, folder, task, plan).load("probe" if plan.pretrained else "plain")
+    train, other = (features(net, capped(one, CAPPED).images) for one in (task.train, task.validation))
+    distance = torch.cdist(other, train).kthvalue(min(NEIGHBOUR, len(train))).values
+    every = replace(task.validation, labels=torch.arange(len(task.validation)))
+    positions = fixed_subset("robustness", every, plan.shifted).labels
+    return distance >= distance.quantile(1 - FAR), positions
 
 
 def accuracy(run: Run, *rows: str) -> Signal:
@@ -68,6 +96,18 @@ def nearness(run: Run) -> Signal:
     return run.each(lambda name: -norm(weights[name]))
 
 
+def far(run: Run, *rows: str) -> Signal:
+    """Accuracy on the quarter of the held-out pictures that lie farthest from the training pictures.
+
+    A held-out cluster without a second training (compare arXiv 2405.19461, which trains on the other clusters): the
+    distance is that to the tenth nearest training picture, in the features of the probe, or of plain from scratch.
+    """
+    far = run.far.numpy()
+    some = run.far[run.shifted].numpy()
+    right = lambda name: [run.scores.correct(name, [row])[0][far if row == "held_out" else some].mean() for row in rows]
+    return run.each(lambda name: 100 * fmean(right(name)))
+
+
 SIGNALS: Mapping[str, Callable[[Run], Signal]] = {
     "rule: untrained corruptions and shifts": lambda run: accuracy(run, *run.rows),
     "held out, as they are": lambda run: accuracy(run, "held_out"),
@@ -75,6 +115,8 @@ SIGNALS: Mapping[str, Callable[[Run], Signal]] = {
     "untrained shifts alone": lambda run: accuracy(run, *run.scores.group("shift/")),
     "agreement of the candidates": agreement,
     "confidence": confidence,
+    "far held-out pictures, as they are": lambda run: far(run, "held_out"),
+    "far held-out pictures, rule": lambda run: far(run, *run.rows),
     "nearness to the pretrained weights": nearness,
 }
 
