@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from meada.machine.terminal import Count
-from meada.robustify.plan import SLACK, Costs, Facts, Plan, estimate, shrunk
+from meada.robustify.plan import SLACK, Costs, Facts, Plan, estimate, largest, shrunk
 
 # Before these stages, what may still change; plain and its repetition always have the same steps.
 OPEN: dict[str, tuple[str, ...]] = {
@@ -75,15 +75,7 @@ class Budget:
             free = [key for key in free if key != "hardened_steps"]
         if not free or abs(takes(plan) - aim) <= miss:
             return plan
-        largest = self._with(plan, free, 1.0)
-        if takes(largest) <= aim:
-            return largest
-        low, high = 0.0, 1.0
-        for _ in range(30):
-            middle = (low + high) / 2
-            fits = takes(self._with(plan, free, middle)) <= aim
-            low, high = (middle, high) if fits else (low, middle)
-        return self._with(plan, free, low)
+        return largest(lambda s: self._with(plan, free, s), lambda p: takes(p) <= aim)
 
     def _with(self, plan: Plan, free: Collection[str], s: float) -> Plan:
         """``plan`` with its open settings at a share ``s`` of the whole plan's."""

@@ -1,6 +1,6 @@
 """Every setting of a run of ``robustify``, with its reason, chosen in one place and fitted to the time."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,14 +152,18 @@ def fit(
 ) -> Plan:
     """The largest plan that fits into ``seconds``, or the smallest there is; ``pinned`` keys stay."""
     takes = lambda p: sum(estimate(p, costs, facts, tests).values())
+    return largest(lambda s: shrunk(plan, s, tests, pinned), lambda p: takes(p) <= SLACK * seconds)
+
+
+def largest(make: Callable[[float], Plan], fits: Callable[[Plan], bool]) -> Plan:
+    """The plan of the largest share that fits, found by bisection; of share 0 if none does."""
     low, high = 0.0, 1.0
-    if takes(plan) <= SLACK * seconds:
-        return plan
+    if fits(make(high)):
+        return make(high)
     for _ in range(30):
         middle = (low + high) / 2
-        fits = takes(shrunk(plan, middle, tests, pinned)) <= SLACK * seconds
-        low, high = (middle, high) if fits else (low, middle)
-    return shrunk(plan, low, tests, pinned)
+        low, high = (middle, high) if fits(make(middle)) else (low, middle)
+    return make(low)
 
 
 def shrunk(plan: Plan, s: float, tests: Collection[int], pinned: Collection[str] = ()) -> Plan:
