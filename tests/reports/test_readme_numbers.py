@@ -141,7 +141,7 @@ REPEAT = "plain, in another order of batches"
                 "plain": "plain",
                 "probe": "probe: head alone",
                 "hardened": "hardened",
-                "": "delivered: interpolated, interpolated",
+                "": "delivered: interpolated, interpolated, interpolated",
             },
         ),
         ("solar-mono-poly", {"plain": "plain", "plain_repeat": REPEAT, "": "hardened (delivered)"}),
