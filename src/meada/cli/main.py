@@ -2,12 +2,15 @@
 
 import os
 import sys
+import tempfile
+import traceback
 import warnings
 from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
+from meada import __version__
 from meada.cli.data import app as data
 from meada.cli.data import corrupt
 from meada.cli.info import BENCH_SETTINGS, bench, doctor, listing
@@ -15,10 +18,10 @@ from meada.cli.models import evaluate, export, perturb, predict, push
 from meada.cli.quick import answer_typos, missing
 from meada.cli.reports import inspect, report, watch
 from meada.cli.reproduce import reproduce, sweep
-from meada.cli.robustify import robustify
-from meada.cli.train import quickstart, train
+from meada.cli.train import quickstart, robustify, train
 from meada.errors import MeadaError
 from meada.machine.memory import keep_freed_memory
+from meada.machine.terminal import printable
 
 OUT_OF_MEMORY = ("can't allocate memory", "failed to map segment")  # the words of torch, and of the loader of libraries
 
@@ -57,8 +60,6 @@ answer_typos(data)
 @app.callback(invoke_without_command=True)
 def options(version: bool = typer.Option(False, "--version", help="Print the version.")) -> None:
     if version:
-        from meada import __version__
-
         typer.echo(f"meada {__version__}")
         raise typer.Exit()
 
@@ -90,8 +91,6 @@ def run_app(chosen: typer.Typer) -> None:
 
 
 def _stop(sentence: str, code: int) -> NoReturn:
-    from meada.machine.terminal import printable
-
     print(f"meada: {printable(' '.join(sentence.split(chr(10))))}", file=sys.stderr)
     sys.exit(code)
 
@@ -99,18 +98,11 @@ def _stop(sentence: str, code: int) -> NoReturn:
 def _warn(message: Warning | str, category: type[Warning], *_: object) -> None:
     """Our own warnings in one line; those of libraries are not for the person at the terminal."""
     if category is UserWarning:
-        from meada.machine.terminal import printable
-
         print(f"meada: warning: {printable(message)}", file=sys.stderr)
 
 
 def _unforeseen(error: BaseException) -> NoReturn:
     """The last line of defence: one sentence, and a file with what a developer needs."""
-    import tempfile
-    import traceback
-
-    from meada import __version__
-
     if isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY):
         _stop(f"not enough memory ({' '.join(str(error).split())[:200] or 'no details'})", 2)
     handle, name = tempfile.mkstemp(prefix="meada-error-", suffix=".txt")

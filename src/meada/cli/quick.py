@@ -30,14 +30,11 @@ SECTIONS = {  # tables of a recipe whose keys are the fields of a class
 }
 
 
-# Libraries that only some verbs need, and the extra that installs each.
+# Extras that only some verbs need, and the libraries that each installs.
 EXTRAS = {
-    "matplotlib": "report",
-    "sklearn": "quickstart",
-    "mlxtend": "quickstart",
-    "onnx": "export",
-    "onnxruntime": "export",
-    "onnxscript": "export",
+    "report": "matplotlib",
+    "quickstart": "sklearn mlxtend",
+    "export": "onnx onnxruntime onnxscript",
     "ray": "ray",
 }
 
@@ -57,9 +54,14 @@ def missing(error: ModuleNotFoundError) -> str:
     "matplotlib must be installed for this: pip install 'meada[report]'"
     """
     name = (error.name or "").partition(".")[0]
-    if name not in EXTRAS:
-        raise error
-    return f"{name} must be installed for this: pip install 'meada[{EXTRAS[name]}]'"
+    for extra, libraries in EXTRAS.items():
+        if name in libraries.split():
+            return f"{name} must be installed for this: pip install 'meada[{extra}]'"
+    raise error
+
+
+def _parsed(file: str) -> ast.Module:
+    return ast.parse((ROOT / file).read_text(encoding="utf-8"))
 
 
 @cache
@@ -70,7 +72,7 @@ def names(table: str) -> list[str]:
     ['last', 'averaged', 'source_val', 'crafted', 'oracle']
     """
     file, name = TABLES[table]
-    for node in ast.parse((ROOT / file).read_text(encoding="utf-8")).body:
+    for node in _parsed(file).body:
         target = node.target if isinstance(node, ast.AnnAssign) else getattr(node, "targets", [None])[0]
         if isinstance(target, ast.Name) and target.id == name:
             value: Any = node.value  # type: ignore[attr-defined]
@@ -86,16 +88,15 @@ def fields(file: str, name: str) -> list[str]:
     >>> fields("algorithm/__init__.py", "Plan")[:2]
     ['rounds', 'min_steps']
     """
-    nodes = ast.parse((ROOT / file).read_text(encoding="utf-8")).body
-    body = next(node.body for node in nodes if isinstance(node, ast.ClassDef) and node.name == name)
+    body = next(node.body for node in _parsed(file).body if isinstance(node, ast.ClassDef) and node.name == name)
     return [n.target.id for n in body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)]
 
 
 @cache
 def domains() -> list[str]:
     """The names in the catalogue of published data: the first argument of each entry."""
-    tree = ast.parse((ROOT / "datasets/published/catalogue.py").read_text(encoding="utf-8"))
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    nodes = ast.walk(_parsed("datasets/published/catalogue.py"))
+    calls = [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
     makers = [call.args[0] for call in calls if call.func.id in ("Domain", "_cifar") and call.args]  # type: ignore[attr-defined]
     return [arg.value for arg in makers if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
 
@@ -130,8 +131,16 @@ def check(verb: str, given: Mapping[str, Any]) -> None:
             raise MeadaError(f"--set must have the form a.b=c, as in plan.rounds=2, got {change}")
         if verb in ("train", "sweep", "reproduce", "quickstart"):
             _check_key(change.partition("=")[0].strip())
-    if verb in CHECKS:
-        CHECKS[verb](given)
+    match verb:
+        case "reproduce":
+            _check_name("set of runs", given["what"], [*names("sets of recipes"), *names("sets of runs")])
+        case "get" | "check":
+            for name in given.get("names") or []:
+                _check_name("domain", name, domains())
+        case "corrupt":
+            _check_source(given["source"])
+        case "robustify":
+            _check_pictures([*_paths(given.get("data")), *_paths(given.get("test"))])
 
 
 def _check_key(key: str) -> None:
@@ -144,41 +153,20 @@ def _check_key(key: str) -> None:
         raise MeadaError(f"unknown key '{key}': {nearest(second, fields(*SECTIONS[first]))}")
 
 
-def _check_set(given: Mapping[str, Any]) -> None:
-    known = [*names("sets of recipes"), *names("sets of runs")]
-    if given["what"] not in known:
-        raise MeadaError(f"unknown set of runs '{given['what']}': {nearest(given['what'], known)}")
-
-
-def _check_domains(given: Mapping[str, Any]) -> None:
-    for name in given.get("names") or []:
-        if name not in domains():
-            raise MeadaError(f"unknown domain '{name}': {nearest(name, domains())}")
-
-
-def _check_source(given: Mapping[str, Any]) -> None:
+def _check_source(text: str) -> None:
     """Of ``corrupt``: a folder, a file or a name."""
-    text, known = given["source"], [name for name in domains() if name.startswith("cifar")]
+    known = [name for name in domains() if name.startswith("cifar")]
     if text not in known and not Path(text).is_dir() and Path(text).suffix != ".npy":
         raise MeadaError(f"'{text}' is neither a folder nor a .npy file of images; {nearest(text, known)}")
 
 
-def _check_pictures(given: Mapping[str, Any]) -> None:
+def _check_pictures(paths: list[Path]) -> None:
     """Of ``robustify``: what it trains and tests on must be there."""
-    for path in [*_paths(given.get("data")), *_paths(given.get("test"))]:
+    for path in paths:
         if not path.exists():
             raise MeadaError(
                 f"{path} is neither a folder CLASS/*.jpg (or DOMAIN/CLASS/*.jpg) nor a .csv file: it does not exist"
             )
-
-
-CHECKS: dict[str, Callable[[Mapping[str, Any]], None]] = {
-    "reproduce": _check_set,
-    "get": _check_domains,
-    "check": _check_domains,
-    "corrupt": _check_source,
-    "robustify": _check_pictures,
-}
 
 
 def _paths(value: Any) -> list[Path]:

@@ -2,12 +2,15 @@
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from meada.cli.quick import Trust
+from meada.errors import MeadaError
+from meada.machine.terminal import SafeConsole, printable
 
 if TYPE_CHECKING:
     from meada.runs.run_folder import RunFolder
@@ -75,19 +78,18 @@ def inspect(
     rounds = load_rounds(folder)
     verdicts = _judged(folder, RunFolder(judge), trust or []) if judge else []
     files = draw(rounds, folder, out or run) if pictures else []
+    names = [str(path) for path in files]
     if as_json:
-        shown = [str(path) for path in files]
-        typer.echo(json.dumps({"rounds": rounds, "judge": verdicts, "pictures": shown}))
+        typer.echo(json.dumps({"rounds": rounds, "judge": verdicts, "pictures": names}))
         return
     print_rounds(rounds, verdicts, title=f"{run}: before > after each round")
     if files:
-        typer.echo("Pictures: " + ", ".join(str(path) for path in files))
+        typer.echo(f"Pictures: {', '.join(names)}")
 
 
 def _judged(folder: "RunFolder", other: "RunFolder", trust: list[str]) -> list[dict[str, Any]]:
     from safetensors import safe_open
 
-    from meada.errors import MeadaError
     from meada.evaluation.rounds import judge
     from meada.reports.inspect import load_gallery
     from meada.runs.network import load_model
@@ -106,28 +108,20 @@ def watch(
     once: Annotated[bool, typer.Option("--once", help="Print once.")] = False,
     every: Annotated[float, typer.Option(help="Seconds between looks.", min=0.1)] = 2.0,
     serve: Annotated[
-        int | None,
-        typer.Option(help="Serve the report on this port of 127.0.0.1 instead; 0: a free one."),
+        int | None, typer.Option(help="Serve the report on this port of 127.0.0.1 instead; 0: a free one.")
     ] = None,
 ) -> None:
     """Watch a run: steps, loss, scores and rounds, until it ends.
 
     Example: meada watch runs/meada-3 --serve 8000
     """
-    import time
-
-    from meada.errors import MeadaError
-
     if once and serve is not None:
         raise MeadaError("--once must be given without --serve, which goes on until Ctrl-C, got both")
-    from meada.machine.terminal import printable
-    from meada.reports.live import going_on, lines
+    from meada.reports.live import going_on, lines, server
 
-    shown_text = lambda folder: printable("\n".join(lines(folder)))
-    text = shown_text(folder)
+    shown_text = lambda: printable("\n".join(lines(folder)))
+    text = shown_text()
     if serve is not None:
-        from meada.reports.live import server
-
         with server(folder, serve) as opened:
             typer.echo(f"http://127.0.0.1:{opened.server_port}/ (Ctrl-C ends it)")
             opened.serve_forever()
@@ -137,10 +131,8 @@ def watch(
         from rich.live import Live
         from rich.text import Text
 
-        from meada.machine.terminal import SafeConsole
-
         with Live(Text(text), console=SafeConsole(), auto_refresh=False) as shown:
             while going_on(folder):
                 time.sleep(every)
-                shown.update(Text(shown_text(folder)), refresh=True)
-            shown.update(Text(shown_text(folder)), refresh=True)
+                shown.update(Text(shown_text()), refresh=True)
+            shown.update(Text(shown_text()), refresh=True)

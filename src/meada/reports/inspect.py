@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
 from meada.errors import MeadaError
 from meada.machine.terminal import SafeConsole
 from meada.reports.page.charts import save, sheet
+from meada.reports.page.training import numbers, stacked
 from meada.reports.page.training import rounds as galleries
-from meada.reports.page.training import stacked
-from meada.reports.shape import ROUND, check
+from meada.reports.runs import ROUND, check
 from meada.runs.run_folder import RunFolder
 
 ROWS = (  # short enough for three rounds on a terminal
@@ -24,6 +23,7 @@ ROWS = (  # short enough for three rounds on a terminal
     "rise: share of CE, of beta h", "transport cost", "levels of 255: median, most",
     "judge: source, new (%)",
 )  # fmt: skip
+Lines = Sequence[Mapping[str, Any]]  # of a log
 HIGH = 4  # bands from here up lie at a quarter of a cycle a pixel and above
 
 
@@ -48,14 +48,7 @@ def load_gallery(folder: RunFolder) -> dict[str, Tensor]:
     return folder.load_gallery()
 
 
-def print_rounds(
-    rounds: Sequence[Mapping[str, Any]],
-    verdicts: Sequence[Mapping[str, Any]],
-    *,
-    title: str,
-    console: Console | None = None,
-) -> None:
-    console = console or SafeConsole()
+def print_rounds(rounds: Lines, verdicts: Lines, *, title: str) -> None:
     table = Table("", title=title)
     for line in rounds:
         table.add_column(f"round {line['round']}", justify="right")
@@ -64,25 +57,18 @@ def print_rounds(
     for name, *row in zip(ROWS, *cells, strict=True):
         if any(row):
             table.add_row(name, *row)
+    warnings = [f"Warning: {text}" for line in (*rounds, *verdicts) for text in line.get("warnings", [])]
+    console = SafeConsole()
     console.print(table)
-    for sentence in (*_spectrum(rounds), *warnings(rounds, verdicts)):
+    for sentence in (*_spectrum(rounds), *warnings):
         console.print(sentence)
 
 
-def warnings(rounds: Sequence[Mapping[str, Any]], verdicts: Sequence[Mapping[str, Any]]) -> list[str]:
-    found = [text for line in (*rounds, *verdicts) for text in line.get("warnings", [])]
-    return [f"Warning: {text}" for text in found]
-
-
-def draw(rounds: Sequence[Mapping[str, Any]], folder: RunFolder, out: Path) -> list[Path]:
+def draw(rounds: Lines, folder: RunFolder, out: Path) -> list[Path]:
     """``rounds.png``: source, adversarial image and difference; ``spectrum.png``."""
-    made = stacked("What each round made", galleries("", load_gallery(folder)))
-    files = {out / "rounds.png": sheet(made)}
-    powers = {
-        int(name.removeprefix("round-").removesuffix(".spectrum")): value
-        for name, value in load_gallery(folder).items()
-        if name.endswith(".spectrum")
-    }
+    kept = load_gallery(folder)
+    files = {out / "rounds.png": sheet(stacked("What each round made", galleries("", kept)))}
+    powers = {number: kept[f"round-{number}.spectrum"] for number in numbers(kept, "spectrum")}
     known = [line for line in rounds if "spectrum" in line]
     if powers and known:
         files[out / "spectrum.png"] = spectrum(known, powers)
@@ -91,7 +77,7 @@ def draw(rounds: Sequence[Mapping[str, Any]], folder: RunFolder, out: Path) -> l
     return list(files)
 
 
-def spectrum(rounds: Sequence[Mapping[str, Any]], powers: Mapping[int, Tensor]) -> Figure:
+def spectrum(rounds: Lines, powers: Mapping[int, Tensor]) -> Figure:
     """Radial profiles against white noise, then the mean energy of each round over the plane."""
     figure = Figure(figsize=(4 + 2.2 * len(powers), 3))
     profile, *planes = figure.subplots(1, 1 + len(powers), width_ratios=[1.8, *[1] * len(powers)], squeeze=False)[0]
@@ -107,7 +93,7 @@ def spectrum(rounds: Sequence[Mapping[str, Any]], powers: Mapping[int, Tensor]) 
     profile.set_xlabel("frequency (cycles a pixel)")
     profile.set_ylabel("energy / white noise")
     profile.legend(fontsize=7)
-    for axes, (number, power) in zip(planes, sorted(powers.items()), strict=True):
+    for axes, (number, power) in zip(planes, powers.items(), strict=True):
         axes.imshow(np.log10(power.numpy() + 1e-12), extent=(-0.5, 0.5, 0.5, -0.5))
         axes.set_title(f"round {number}, log energy", fontsize=8)
         axes.tick_params(labelsize=6)
@@ -139,7 +125,7 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
 
 
-def _spectrum(rounds: Sequence[Mapping[str, Any]]) -> list[str]:
+def _spectrum(rounds: Lines) -> list[str]:
     known = [line for line in rounds if "spectrum" in line]
     if not known:
         return []

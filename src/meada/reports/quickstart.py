@@ -38,7 +38,9 @@ def show(folders: Mapping[str, Path], out: Path, shown: Mapping[str, Tensor], vi
     intro = " ".join(INTRO.format(train=int(meada.recipe["data"]["train"])).split())
     domains = examples(SHOWN, shown, name="domains")
     hard = examples(HARD, views, name="views")
-    made = stacked("What each round of ME-ADA made", rounds("", meada.gallery(), meada.classes), name="adversarial")
+    made = stacked(
+        "What each round of ME-ADA made", rounds("", meada.folder.load_gallery(), meada.classes), name="adversarial"
+    )
     table = overview(found, list(found.groups), "last", "Accuracy (%) on digit styles not seen in training")
     about = [Text(f"{g.label}: {d.about}") for g in found.groups if (d := described(g.method)) and d.about]
     console = Console()

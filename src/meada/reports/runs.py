@@ -1,8 +1,9 @@
-"""Read a run's folder, finished or not: recipe, record, log, pictures, predictions, attack."""
+"""Read a run's folder, finished or not, and check once that what a report relies on is there."""
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,10 +13,32 @@ from torch import Tensor
 
 from meada.errors import MeadaError
 from meada.evaluation.predictions import Predictions, load_predictions
-from meada.reports.shape import FINISHED, LINE, RECORD, check
 from meada.runs.identity import experiment_settings, recipe_in
 from meada.runs.recipe import Recipe, load_recipe, parse_toml
 from meada.runs.run_folder import RunFolder, read_json
+
+# A type or several, a list of one shape, or a table: its known keys (with "!" those that must be there), under "*" all
+# others.
+Shape = Any
+NUMBER = (int, float)
+MAYBE = (int, float, type(None))
+SEVERITIES: Shape = {"accuracy!": [NUMBER]}
+SCORES: Shape = {"accuracy!": NUMBER, "n!": int, "ece": MAYBE, "nll": MAYBE, "brier": MAYBE, "by_severity": SEVERITIES}
+ROUND: Shape = {
+    "round": int, "pool": int, "ce": [NUMBER], "entropy": [NUMBER], "plug_in_entropy": [MAYBE], "information": [MAYBE],
+    "rise": {"*": MAYBE}, "bound": {"*": MAYBE}, "levels": {"*": MAYBE}, "spectrum": {"*": [MAYBE]}, "warnings": [str],
+    "cost": MAYBE, "linf": MAYBE, "linf_max": MAYBE, "linf_median": MAYBE, "looked_at": int, "seconds": NUMBER,
+}  # fmt: skip
+RECORD: Shape = {
+    "recipe": str, "note": str, "method": str, "network": str, "data": str, "seed": int, "scale": NUMBER, "steps": int,
+    "passes": {"*": NUMBER}, "environment": {"threads": int, "processor": str}, "provenance": {},
+    "weights": (dict, type(None)), "rounds": [ROUND], "seconds": {"*": NUMBER},
+    "selected": {"*": {"step": int}}, "source": {"*": SCORES}, "clean": {"*": SCORES}, "results": {"*": {"*": SCORES}},
+}  # fmt: skip
+MACHINE: Shape = {"threads!": int, "processor!": str}
+FINISHED: Shape = {**RECORD, "steps!": int, "seconds!": {"*": NUMBER}, "environment!": MACHINE}
+LINE: Shape = {**ROUND, "step": int, "loss": NUMBER, "scores": {"*": NUMBER}}
+PAIRS = ("ce", "entropy", "plug_in_entropy", "information")  # before and after
 
 
 @dataclass(frozen=True)
@@ -52,12 +75,10 @@ class Run:
     def experiment_settings(self) -> dict[str, Any]:
         """The settings that make the experiment, but for the seed; what an older recipe lacks stands at its default."""
         names = [table.get("name") for table in self.recipe.values() if isinstance(table, dict)]
-        try:
-            if any(":" in str(name) for name in names):  # somebody's own file: not run for a report
-                return experiment_settings(self.recipe, seed=False)
-            return experiment_settings(self.settings, seed=False)
-        except (MeadaError, OSError):
-            return experiment_settings(self.recipe, seed=False)
+        if not any(":" in str(name) for name in names):  # somebody's own file: not run for a report
+            with suppress(MeadaError, OSError):
+                return experiment_settings(self.settings, seed=False)
+        return experiment_settings(self.recipe, seed=False)
 
     @cached_property
     def changed(self) -> dict[str, Any] | None:
@@ -86,10 +107,10 @@ class Run:
         if self.changed is None:
             recipe = f"{self.folder.recipe}"
         else:
-            scale = self.settings.scaled
-            sets = (shlex.quote(f"{k}={_value(v)}") for k, v in self.changed.items())
-            words = [self.settings.name, f"--seed {self.seed}", *(f"--set {s}" for s in sets)]
-            recipe = " ".join([*words, *([f"--scale {scale:g}"] if scale != 1 else [])])
+            values = {k: v if isinstance(v, str) else json.dumps(v) for k, v in self.changed.items()}
+            sets = (f"--set {shlex.quote(f'{k}={v}')}" for k, v in values.items())
+            scale = [f"--scale {self.settings.scaled:g}"] if self.settings.scaled != 1 else []
+            recipe = " ".join([self.settings.name, f"--seed {self.seed}", *sets, *scale])
         threads = self.record["environment"]["threads"]
         return f"OMP_NUM_THREADS={threads} meada train {recipe} --out NEW"
 
@@ -126,20 +147,8 @@ class Run:
         found = self._predictions[0].get(rule)
         return found.domains if found else {}
 
-    def gallery(self) -> dict[str, Tensor]:
-        return self.folder.load_gallery()
-
     def attack(self) -> dict[str, Any]:
         return read_json(self.folder.attack) if self.folder.attack.exists() else {}
-
-    def extra_scores(self) -> dict[str, Any]:
-        """Domain -> rule -> scores, of domains that count in no mean."""
-        return self.folder.load_extra_scores()
-
-
-def _value(value: Any) -> str:
-    """As ``--set`` reads it."""
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def find_runs(paths: Sequence[Path]) -> list[Run]:
@@ -159,8 +168,8 @@ def _is_run(path: Path) -> bool:
 
 
 def _below(path: Path) -> list[Path]:
-    names = (*path.rglob("record.json"), *path.rglob("log.jsonl"))
-    return sorted({name.parent for name in names if _is_run(name.parent)})
+    homes = {file.parent for name in ("record.json", "log.jsonl") for file in path.rglob(name)}
+    return sorted(filter(_is_run, homes))
 
 
 def read_run(path: Path) -> Run:
@@ -178,15 +187,9 @@ def read_run(path: Path) -> Run:
 
 def _so_far(recipe: dict[str, Any], log: tuple[dict[str, Any], ...]) -> dict[str, Any]:
     named = {kind: recipe.get(kind, {}).get("name", "") for kind in ("data", "network", "method")}
-    return {
-        "recipe": recipe.get("name", ""),
-        "note": recipe.get("note", ""),
-        **named,
-        "seed": recipe.get("seed", 0),
-        "rounds": [line for line in log if "round" in line],
-        "steps": log[-1]["step"] if log else 0,
-        "results": {},
-    }
+    about = {"recipe": recipe.get("name", ""), "note": recipe.get("note", ""), "seed": recipe.get("seed", 0), **named}
+    rounds = [line for line in log if "round" in line]
+    return {**about, "rounds": rounds, "steps": log[-1]["step"] if log else 0, "results": {}}
 
 
 def _recipe(path: Path) -> dict[str, Any]:
@@ -197,3 +200,36 @@ def _recipe(path: Path) -> dict[str, Any]:
         if not isinstance(table.get(key, {}), dict):
             raise MeadaError(f"{path}: '{key}' must be a table, got {table[key]!r:.80}")
     return table
+
+
+def check(content: Any, shape: Shape, where: Path, key: str = "") -> None:
+    """Refuse a file whose values are not of the kinds that meada writes.
+
+    >>> check({"seconds": {"minimise": "long"}}, RECORD, Path("record.json"))
+    Traceback (most recent call last):
+    meada.errors.MeadaError: record.json: 'seconds.minimise' must be a number, got 'long'
+    """
+    name = key.rpartition(".")[2]
+    if isinstance(shape, Mapping):
+        _expect(isinstance(content, dict), "a table", content, where, key)
+        below = f"{key}." if key else ""
+        for inner in (name.removesuffix("!") for name in shape if name.endswith("!")):
+            _expect(inner in content, "there", "nothing", where, below + inner)
+        for inner, value in content.items():
+            if (wanted := shape.get(f"{inner}!", shape.get(inner, shape.get("*")))) is not None:
+                check(value, wanted, where, below + inner)
+    elif isinstance(shape, list):
+        whole = isinstance(content, list) and (name not in PAIRS or len(content) == 2)
+        _expect(whole, "a list" if name not in PAIRS else "a list of two", content, where, key)
+        for place, value in enumerate(content):
+            check(value, shape[0], where, f"{key}.{place}")
+    else:
+        kinds = shape if isinstance(shape, tuple) else (shape,)
+        right = isinstance(content, kinds) and not (isinstance(content, bool) and bool not in kinds)
+        title = "text" if str in kinds else "a table" if dict in kinds else "a number"
+        _expect(right, title, content, where, key)
+
+
+def _expect(right: bool, wanted: str, got: Any, where: Path, key: str) -> None:
+    if not right:
+        raise MeadaError(f"{where}: '{key}' must be {wanted}, got {got!r:.80}")

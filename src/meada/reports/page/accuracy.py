@@ -8,7 +8,7 @@ from meada.evaluation.statistics import Verdict, verdicts
 from meada.reports.page.blocks import Block, Cell, Section, Table, Text
 from meada.reports.page.cost import spread
 from meada.reports.page.groups import Experiment, Group, described, title
-from meada.reports.page.paper import comparison
+from meada.reports.page.paper import comparison, ends
 from meada.reports.runs import Run
 
 DIGITS = {"p": 4, "p (Holm)": 4, "difference": 2, "low": 2, "high": 2, "mean": 2, "std": 2}
@@ -24,7 +24,11 @@ def accuracy(experiment: Experiment, rule: str) -> Section | None:
     gaps = {key: gap for g in rivals for key, gap in _against(g, base, rule, columns).items()}
     blocks: list[Block] = [Text(_opening(experiment, rule))]
     blocks += [Text(_sentence(g, base, gaps[g.label, columns[-1]])) for g in rivals]
-    blocks += [Text(text, "warning") for text in _single(groups, rule)]
+    if single := [g.label for g in groups if len(g.scored(rule)) == 1]:
+        blocks.append(Text(
+            f"One seed: {', '.join(single)}. What is compared there is two models. Another training run of the same "
+            "method may differ by a point or more, which an interval over images does not show.", "warning",
+        ))  # fmt: skip
     title = "Accuracy (%), mean ± standard deviation over seeds"
     blocks += [overview(experiment, groups, rule, title), comparison(experiment, rule), _long(experiment, groups, rule)]
     if gaps:
@@ -63,20 +67,11 @@ def _models(verdict: Verdict) -> str:
     return "the two models differ on these images; " if verdict.beyond_chance else "this may be chance; "
 
 
-def _single(groups: list[Group], rule: str) -> Iterator[str]:
-    single = [g.label for g in groups if len(g.scored(rule)) == 1]
-    if single:
-        yield (
-            f"One seed: {', '.join(single)}. What is compared there is two models. Another training run of the same "
-            "method may differ by a point or more, which an interval over images does not show."
-        )
-
-
 def overview(experiment: Experiment, groups: list[Group], rule: str, title: str) -> Table:
     rows = []
     for group in groups:
         found = [group.summary(rule, domain) for domain in experiment.columns]
-        rows.append((group.label, len(group.scored(rule)), *(None if s is None else spread(s, 1) for s in found)))
+        rows.append((group.label, len(group.scored(rule)), *(spread(s, 1) if s else None for s in found)))
     return Table(title, ("method", "seeds", *experiment.columns), tuple(rows))
 
 
@@ -86,10 +81,8 @@ def _long(experiment: Experiment, groups: list[Group], rule: str) -> Table:
         for domain in experiment.columns:
             s, span = group.summary(rule, domain), group.interval(rule, domain)
             if s is not None:
-                rows.append((
-                    group.label, domain, s.mean, s.std, s.n, span.low if span else None,
-                    span.high if span else None, span.how if span else "unknown",
-                ))  # fmt: skip
+                how = span.how if span else "unknown"
+                rows.append((group.label, domain, s.mean, s.std, s.n, *ends(span), how))
     columns = ("method", "domain", "mean", "std", "seeds", "low", "high", "95 % interval by")
     return Table("Accuracy (%) with 95 % intervals", columns, tuple(rows), DIGITS)
 
@@ -97,14 +90,9 @@ def _long(experiment: Experiment, groups: list[Group], rule: str) -> Table:
 def _differences(gaps: Gaps, base: Group) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for (label, domain), verdict in gaps.items():
-        gap, span = verdict.difference, verdict.difference.interval
-        rows.append((
-            label, domain, gap.value, span.low if span else None, span.high if span else None,
-            gap.p, verdict.p, gap.seeds, str(verdict),
-        ))  # fmt: skip
-    columns = (
-        "method", "domain", "difference", "low", "high", "p", "p (Holm)", "seeds", "verdict",
-    )  # fmt: skip
+        gap = verdict.difference
+        rows.append((label, domain, gap.value, *ends(gap.interval), gap.p, verdict.p, gap.seeds, str(verdict)))
+    columns = ("method", "domain", "difference", "low", "high", "p", "p (Holm)", "seeds", "verdict")
     return Table(f"Difference from {base.label}, in points", columns, tuple(rows), DIGITS)
 
 
@@ -120,18 +108,12 @@ def _how(gaps: Gaps, columns: Sequence[str]) -> str:
 
 def what_was_run(experiments: Sequence[Experiment], left_out: Sequence[str]) -> Section:
     blocks: list[Block] = [Text(_introduction(experiment)) for experiment in experiments]
-    notes = dict.fromkeys(
-        f"{run.record['recipe']}: {run.record['note']}."
-        for experiment in experiments
-        for run in experiment.runs()
-        if run.record.get("note")
-    )
+    runs = [run for experiment in experiments for run in experiment.runs()]
+    notes = dict.fromkeys(f"{r.record['recipe']}: {r.record['note']}." for r in runs if r.record.get("note"))
     blocks += [Text(text) for text in notes]
     blocks += [Text(text, "missing") for text in left_out]
-    unfinished = [r.name for e in experiments for r in e.runs() if not r.finished]
-    if unfinished:
-        names = ", ".join(unfinished)
-        blocks.append(Text(f"Not finished, so without results: {names}.", "warning"))
+    if unfinished := [run.name for run in runs if not run.finished]:
+        blocks.append(Text(f"Not finished, so without results: {', '.join(unfinished)}.", "warning"))
     rows = tuple(_row(e, g, r) for e in experiments for g in e.groups for r in g.runs)
     columns = ("folder", "recipe", "method", "network", "data", "seed", "K", "steps", "finished")
     return Section("What was run", (*blocks, Table("Runs", columns, rows)))
@@ -149,9 +131,8 @@ def _introduction(experiment: Experiment) -> str:
     tested = ", ".join(experiment.domains) or "none so far"
     kind = "corruptions of them" if experiment.corrupted else "domains not seen in training"
     return (
-        f"{len(runs)} {'run' if len(runs) == 1 else 'runs'} of the network "
-        f"{experiment.network or 'unknown'} were trained on {learnt} of {experiment.data or 'unknown'} "
-        f"and tested on {kind}: {tested}. Methods: {methods}."
+        f"{len(runs)} {'run' if len(runs) == 1 else 'runs'} of the network {experiment.network or 'unknown'} were "
+        f"trained on {learnt} of {experiment.data or 'unknown'} and tested on {kind}: {tested}. Methods: {methods}."
     )
 
 
@@ -167,22 +148,18 @@ def _method(method: str, groups: Sequence[Group]) -> str:
 
 
 def _row(experiment: Experiment, group: Group, run: Run) -> tuple[Cell, ...]:
-    record = run.record
-    return (
-        run.name, str(record["recipe"]), group.label, experiment.network, experiment.data,
-        run.seed, group.rounds, int(record.get("steps", 0)), "yes" if run.finished else "no",
-    )  # fmt: skip
+    about = (run.name, str(run.record["recipe"]), group.label, experiment.network, experiment.data)
+    steps = int(run.record.get("steps", 0))
+    return (*about, run.seed, group.rounds, steps, "yes" if run.finished else "no")
 
 
 def provenance(experiments: Sequence[Experiment], command: str) -> Section:
     """Versions, machines and files, each said once."""
     runs = [run for experiment in experiments for run in experiment.runs()]
     blocks: list[Block] = [Text(text) for text in dict.fromkeys(_lines(runs))]
-    files = dict.fromkeys(
-        (str(name), str(what)) for run in runs for name, what in run.record.get("provenance", {}).items()
-    )
+    files = [(str(name), str(what)) for run in runs for name, what in run.record.get("provenance", {}).items()]
     if files:
-        blocks.append(Table("Where the data came from", ("domain", "what was read"), tuple(files)))
+        blocks.append(Table("Where the data came from", ("domain", "what was read"), tuple(dict.fromkeys(files))))
     if command:
         blocks.append(Text(f"This page: {command}"))
     return Section("How these numbers were made", tuple(blocks))
@@ -192,12 +169,10 @@ def _lines(runs: Sequence[Run]) -> Iterator[str]:
     for run in runs:
         where: dict[str, Any] = run.record.get("environment", {})
         if where:
-            yield (
-                f"meada {where.get('meada', '?')}, torch {where.get('torch', '?')}, Python "
-                f"{where.get('python', '?')} on {where.get('system', '?')}, "
-                f"{where.get('processor', '?')}, {where.get('threads', '?')} threads, device "
-                f"{where.get('device', 'cpu')}, precision {where.get('precision', 'fp32')}."
-            )
+            of = {"device": "cpu", "precision": "fp32", **where}
+            meada, torch, python, system = (of.get(k, "?") for k in ("meada", "torch", "python", "system"))
+            machine = f"{system}, {of.get('processor', '?')}, {of.get('threads', '?')} threads, device {of['device']}"
+            yield f"meada {meada}, torch {torch}, Python {python} on {machine}, precision {of['precision']}."
         weights = run.record.get("weights") or {}
         if weights.get("file"):
             yield f"Weights from {weights['file']} (sha256 {weights.get('sha256', '?')})."

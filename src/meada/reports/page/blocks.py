@@ -4,12 +4,13 @@ Texts and cells may hold two marks, ``**strong**`` and `` `code` ``; anything el
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 Cell = str | int | float | None
 Number = int | float
+Seeds = Sequence[Sequence[Number]]  # at each place the values of every seed
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,16 @@ class Series:
     dashed: bool = False
     paper: tuple[Number | None, ...] = ()  # the paper's values, as hollow marks
     loose: bool = False  # points that no line joins
+
+
+def band(name: str, values: Seeds, x: Iterable[Number], colour: int, *, several: bool = True) -> Series:
+    """Means over seeds with, where there are several, the lowest and the highest.
+
+    >>> band("ERM", [(1.0, 3.0)], [0], colour=2)
+    Series(name='ERM', y=(2.0,), x=(0,), low=(1.0,), high=(3.0,), colour=2, dashed=False, paper=(), loose=False)
+    """
+    low, high = (tuple(map(end, values)) if several else () for end in (min, max))
+    return Series(name, tuple(sum(v) / len(v) for v in values), tuple(x), low, high, colour)
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ from meada.files import write_bytes
 from meada.reports.page.blocks import Chart, Gallery, Page, Series, slug
 
 matplotlib.use("Agg")
-COLOURS = (  # legible on white and on the dark page's ground, and apart from each other for the colour-blind
-    "#477387", "#ed1900", "#822dff", "#8eaa5d", "#a81bb8", "#c18cdc", "#34b397", "#805947",
-)  # fmt: skip
+# Legible on white and on the dark page's ground, and apart from each other for the colour-blind.
+COLOURS = ("#477387", "#ed1900", "#822dff", "#8eaa5d", "#a81bb8", "#c18cdc", "#34b397", "#805947")
 MARKERS = "os^vP*X"  # 7 of them and 8 colours: the first 56 series look different; a diamond is the paper's
+DIAMOND: dict[str, Any] = {"marker": "D", "linestyle": "none", "markerfacecolor": "none"}  # the paper's value
 INK = "#000000"  # whatever has it in the SVG takes the page's own colour of text
 
 
@@ -80,8 +80,7 @@ def plot(chart: Chart, *, titled: bool = True) -> Canvas:
 def _panels(chart: Chart, titled: bool) -> Canvas:
     """Rows are named at the side: nothing has to be told by its colour."""
     count = len(chart.series)
-    width = max(len(s.name) for s in chart.series) * 0.065 + 1.75 * len(chart.categories)
-    width = max(4.6, width)
+    width = max(4.6, max(len(s.name) for s in chart.series) * 0.065 + 1.75 * len(chart.categories))
     figure = Canvas(figsize=(width, max(1.1 + 0.24 * count, width / 3)), layout="constrained")  # for narrow screens
     grid = figure.subplots(1, len(chart.categories), sharey=True, squeeze=False)[0]
     for k, (axes, category) in enumerate(zip(grid, chart.categories, strict=True)):
@@ -90,7 +89,7 @@ def _panels(chart: Chart, titled: bool) -> Canvas:
             axes.errorbar(_filled(series.y)[k], row, xerr=None if errors is None else errors[:, k : k + 1], fmt="o",
                           markersize=4.5, capsize=2, color=_colour(series))  # fmt: skip
             if series.paper:
-                axes.plot(_filled(series.paper)[k], row, "D", markersize=6.5, markerfacecolor="none", color=INK)
+                axes.plot(_filled(series.paper)[k], row, color=INK, markersize=6.5, **DIAMOND)
         axes.set_title(fill(category, 20), fontsize=9)
         axes.margins(x=0.08)
         axes.grid(alpha=0.25)
@@ -117,9 +116,9 @@ def _bars(axes: Axes, chart: Chart) -> None:
             axes.barh(where, _filled(series.y), width, xerr=_errors(series), alpha=0.5 if series.dashed else 1,
                       error_kw={"linewidth": 1}, hatch="//" if series.dashed else None, **look)  # fmt: skip
         if any(value is not None for value in series.paper):
-            axes.plot(_filled(series.paper), where, "D", markersize=6, markerfacecolor="none", color=_colour(series))
+            axes.plot(_filled(series.paper), where, color=_colour(series), markersize=6, **DIAMOND)
     if any(series.paper for series in chart.series):
-        axes.plot([], [], "D", markerfacecolor="none", color=INK, label="the paper")
+        axes.plot([], [], color=INK, label="the paper", **DIAMOND)
     axes.set_yticks(range(len(chart.categories)), [_text(c) for c in chart.categories])
     axes.set_ylim(len(chart.categories) - 0.5, -0.5)
     axes.set_xlabel(_text(chart.y_label))
@@ -137,20 +136,18 @@ def _lines(axes: Axes, chart: Chart) -> None:
         if many and _errors(series) is not None:
             axes.fill_between(series.x, _filled(series.low), _filled(series.high), color=_colour(series), alpha=0.18)
         if any(value is not None for value in series.paper):
-            axes.plot(series.x + aside, _filled(series.paper), "D", markersize=7, markerfacecolor="none",
-                      color=_colour(series))  # fmt: skip
+            axes.plot(series.x + aside, _filled(series.paper), color=_colour(series), markersize=7, **DIAMOND)
         errors = None if many else _errors(series)
         axes.errorbar(series.x + aside, _filled(series.y), yerr=errors, markersize=2 if many else 4, linestyle=style,
                       capsize=2, **look)  # fmt: skip
     for where, name in chart.marks:
         axes.axvline(float(where), color="grey", linestyle=":", linewidth=1)
-        axes.annotate(
-            _text(name.removeprefix("round ")), (float(where), 1), xycoords=("data", "axes fraction"), fontsize=7
-        )
+        round_ = _text(name.removeprefix("round "))
+        axes.annotate(round_, (float(where), 1), xycoords=("data", "axes fraction"), fontsize=7)
     if chart.diagonal:
         axes.plot([0, 100], [0, 100], color="grey", linestyle=":", linewidth=1)
     if any(value is not None for series in chart.series for value in series.paper):
-        axes.plot([], [], "D", markerfacecolor="none", color=INK, label="the paper")
+        axes.plot([], [], color=INK, label="the paper", **DIAMOND)
     if chart.log_x:
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

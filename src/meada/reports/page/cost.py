@@ -4,16 +4,16 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from meada.evaluation.selection import RULE_TEXTS, RULES
 from meada.evaluation.statistics import Summary, summarise
-from meada.reports.page.blocks import Block, Cell, Chart, Section, Series, Table, Text
+from meada.reports.page.blocks import Block, Cell, Chart, Section, Series, Table, Text, band
 from meada.reports.page.groups import BASELINES, Experiment, Group
 from meada.reports.runs import Run
 
 TIMES = (1, 2, 4)  # multiples of the plain method's training time
 REFERENCE = "meada"  # its end is what time to accuracy is measured to
-SOURCE = "Source: accuracy on held-out images of the training domains at the last step."
-SAME_BITS = (
-    "With the same version of torch, kind of processor and number of threads a command repeats its record to the bit; "
-    "elsewhere within rounding, which training magnifies."
+SOURCE = (
+    "Source: accuracy on held-out images of the training domains at the last step. With the same version of torch, "
+    "kind of processor and number of threads a command repeats its record to the bit; elsewhere within rounding, which "
+    "training magnifies."
 )
 
 
@@ -47,16 +47,14 @@ def spent(experiment: Experiment) -> Section:
         "method", "seed", "gradient steps", "images trained on", "images made", "ascent passes",
         "minimise (s)", "maximise (s)", "evaluate (s)", "total (s)", "core-hours", "threads", "processor",
     )  # fmt: skip
-    blocks: list[Block] = [
+    blocks = [
         Text("Images trained on: steps times batch size. Ascent passes: forward and backward passes over images in "
              "the maximisation phase. Core-hours: seconds times threads.")
     ]  # fmt: skip
     steps = {g.label: {int(r.record.get("steps", 0)) for r in g.runs} for g in experiment.groups}
     if len(set().union(*steps.values())) > 1:
-        listed = "; ".join(
-            f"{label}: {' and '.join(f'{n:,}' for n in sorted(found))}" for label, found in steps.items()
-        )
-        blocks.append(Text(f"The budgets are unequal: gradient steps differ ({listed}).", "warning"))
+        listed = (f"{label}: {' and '.join(f'{n:,}' for n in sorted(found))}" for label, found in steps.items())
+        blocks.append(Text(f"The budgets are unequal: gradient steps differ ({'; '.join(listed)}).", "warning"))
     return Section("Cost", (*blocks, Table("Compute", columns, rows, {"core-hours": 3})))
 
 
@@ -69,17 +67,15 @@ def _row(group: Group, run: Run) -> tuple[Cell, ...]:
     return (
         group.label, run.seed, steps, steps * int(batch) if batch else None, made,
         None if made is None or ascent is None else made * int(ascent), *times,
-        float(sum(seconds.values())) if seconds else None, core_hours([run]),
-        where.get("threads"), str(where.get("processor", "unknown")),
+        float(sum(seconds.values())) if seconds else None, core_hours(run), where.get("threads"),
+        str(where.get("processor", "unknown")),
     )  # fmt: skip
 
 
-def core_hours(runs: Iterable[Run]) -> float | None:
+def core_hours(run: Run) -> float | None:
     """Seconds times threads, in hours; unknown where a record does not say."""
-    known = [(r.record.get("seconds"), r.record.get("environment", {}).get("threads")) for r in runs]
-    if not all(seconds and threads for seconds, threads in known):
-        return None
-    return sum(sum(seconds.values()) * int(threads) for seconds, threads in known if seconds and threads) / 3600
+    seconds, threads = run.record.get("seconds"), run.record.get("environment", {}).get("threads")
+    return sum(seconds.values()) * int(threads) / 3600 if seconds and threads else None
 
 
 def _made(run: Run) -> int | None:
@@ -97,12 +93,11 @@ def records(runs: Sequence[Run]) -> Section:
     for run in runs:
         took = ", ".join(f"{run.record['seconds'].get(k, 0.0) / 60:.0f}" for k in ("minimise", "maximise", "evaluate"))
         own = run.record.get("source", {}).get("last", {}).get("accuracy")
-        about = (f"`{run.name}`", int(run.record["steps"]), own, took, core_hours([run]), run.machine)
+        about = (f"`{run.name}`", int(run.record["steps"]), own, took, core_hours(run), run.machine)
         rows.append((*about, f"`{run.command}`"))
-    columns = (
-        "record", "steps", "source (%)", "minutes: minimise, maximise, evaluate", "core-hours", "machine", "command",
-    )  # fmt: skip
-    return Section("Records", (Table("", columns, tuple(rows), {"core-hours": 2}), Text(f"{SOURCE} {SAME_BITS}")))
+    took = "minutes: minimise, maximise, evaluate"
+    columns = ("record", "steps", "source (%)", took, "core-hours", "machine", "command")
+    return Section("Records", (Table("", columns, tuple(rows), {"core-hours": 2}), Text(SOURCE)))
 
 
 def candidates(run: Run) -> dict[int, float]:
@@ -149,9 +144,7 @@ def equal_time(experiment: Experiment, name: str = "") -> Section | None:
     times = (f"{k} x {base}'s time" for k in TIMES[1:])
     columns = ("method", f"when {base} ends", *times, "at the end", "minutes", "seeds")
     machines = sorted({run.machine for group in groups for run in group.runs})
-    notes = f"Measured on: {'; '.join(machines)}." + " Compare times of different machines with care." * (
-        len(machines) > 1
-    )
+    care = " Compare times of different machines with care." if len(machines) > 1 else ""
     return Section("Accuracy in equal time", (
         Text(f"{base} trains for {budget / 60:.1f} minutes (minimisation and maximisation, without evaluation). A cell "
              "is the mean accuracy on fixed subsets of the targets at the last candidate that a run had reached by "
@@ -161,7 +154,7 @@ def equal_time(experiment: Experiment, name: str = "") -> Section | None:
               tuple(map(_curve, groups)), "minutes", "accuracy (%)", name=f"time-{name or experiment.data}",
               log_x=True),
         Table("", columns, tuple(rows)),
-        Text(notes),
+        Text(f"Measured on: {'; '.join(machines)}.{care}"),
         *_time_to_accuracy(groups),
     ))  # fmt: skip
 
@@ -172,11 +165,7 @@ def _curve(group: Group) -> Series:
     steps = sorted(set.intersection(*(set(of) for of in scores)))
     values = [[of[step] for of in scores] for step in steps]
     times = (sum(seconds_at(run, step) for run in group.runs) / len(group.runs) / 60 for step in steps)
-    several = len(scores) > 1
-    return Series(
-        group.label, tuple(sum(v) / len(v) for v in values), tuple(times), colour=group.colour,
-        low=tuple(map(min, values)) if several else (), high=tuple(map(max, values)) if several else (),
-    )  # fmt: skip
+    return band(group.label, values, times, group.colour, several=len(scores) > 1)
 
 
 def _time_to_accuracy(groups: Sequence[Group]) -> Iterator[Block]:
@@ -189,11 +178,9 @@ def _time_to_accuracy(groups: Sequence[Group]) -> Iterator[Block]:
     for group in groups:
         first = [next((t for t, v in sorted(candidates(r).items()) if v >= target), None) for r in group.runs]
         minutes = [seconds_at(r, t) / 60 for r, t in zip(group.runs, first, strict=True) if t is not None]
-        steps = sorted(t for t in first if t is not None)
-        rows.append((
-            group.label, f"{len(minutes)} of {len(first)}", spread(summarise(minutes), 1) if minutes else None,
-            None if not steps else f"{steps[0]:,}" if steps[0] == steps[-1] else f"{steps[0]:,} to {steps[-1]:,}",
-        ))  # fmt: skip
+        steps = [t for t in first if t is not None]
+        took = (spread(summarise(minutes), 1), _steps(steps)) if steps else (None, None)
+        rows.append((group.label, f"{len(minutes)} of {len(first)}", *took))
     yield Table(f"Training minutes to {target:.1f} %, where {ours[0].label} ends",
                 ("method", "seeds that reach it", "minutes", "step"), tuple(rows))  # fmt: skip
     yield Text("The first candidate at or above it counts: a curve that shakes reaches it before it stays there. Runs "
@@ -204,11 +191,9 @@ def bill(groups: Iterable[Group]) -> Section:
     """What each method's number cost: core-hours of all its seeds, evaluation included."""
     rows: list[tuple[Cell, ...]] = []
     for group in groups:
-        each = [core_hours([run]) for run in group.runs]
-        known = [hours for hours in each if hours is not None]
-        whole = len(known) == len(each)
-        sums = (spread(summarise(known)), sum(known)) if whole else (None, None)
-        rows.append((group.label, len(each), *sums))
+        known = [hours for run in group.runs if (hours := core_hours(run)) is not None]
+        sums = (spread(summarise(known)), sum(known)) if len(known) == len(group.runs) else (None, None)
+        rows.append((group.label, len(group.runs), *sums))
     total = sum(row[3] for row in rows if isinstance(row[3], float))
     return Section("What each number cost", (
         Text("Core-hours: seconds of all phases (training, ascent, evaluation) times threads, as the records have "
@@ -221,9 +206,12 @@ def _reached(there: Sequence[tuple[int, float] | None]) -> str:
     known = [one for one in there if one is not None]
     if len(known) < len(there):
         return "no candidate yet"
-    steps = sorted({step for step, _ in known})
-    at = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
-    return f"{spread(summarise([value for _, value in known]))} ({at})"
+    return f"{spread(summarise([value for _, value in known]))} ({_steps([step for step, _ in known])})"
+
+
+def _steps(steps: Sequence[int]) -> str:
+    low, high = min(steps), max(steps)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def spread(s: Summary, digits: int = 2) -> str:

@@ -72,21 +72,19 @@ def _block(block: Block, name: str) -> str:
 
 
 def _table(table: Table, *, fold: bool = True) -> str:
-    right = table.numeric()
-    head = "".join(
-        f'<th scope="col"{_class(num)}><button type="button">{escape(name)}</button></th>'
-        for name, num in zip(table.columns, right, strict=True)
-    )
-    body = "".join(
-        "<tr>"
-        + "".join(_cell(table, name, cell, num) for name, cell, num in zip(table.columns, row, right, strict=True))
-        + "</tr>"
-        for row in table.rows
-    )
     title = escape(table.title)
     if fold and len(table.rows) > FOLDED:
         inside = _table(table, fold=False)
         return f"<details><summary>{title}: {len(table.rows)} rows</summary>{inside}</details>\n"
+    columns = list(zip(table.columns, table.numeric(), strict=True))
+    head = "".join(
+        f'<th scope="col"{_class(num)}><button type="button">{escape(name)}</button></th>' for name, num in columns
+    )
+    cells = (
+        "".join(_cell(table, name, cell, num) for (name, num), cell in zip(columns, row, strict=True))
+        for row in table.rows
+    )
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
     return (
         f'<figure><figcaption>{title}<button type="button" class="csv" '
         f'data-name="{slug(table.title)}.csv">CSV</button></figcaption>'
@@ -96,13 +94,11 @@ def _table(table: Table, *, fold: bool = True) -> str:
 
 
 def _cell(table: Table, column: str, cell: Cell, num: bool) -> str:
-    shown = inline(table.shown(column, cell))
-    if cell is None:
-        return f'<td{_class(num)} data-value="">{shown}</td>'
     if isinstance(cell, str):
-        long = ' class="long"' if len(cell) > BREAKABLE else ""
-        return f"<td{long}>{shown}</td>"
-    return f'<td{_class(num)} data-value="{cell!r}">{shown}</td>'
+        about = ' class="long"' if len(cell) > BREAKABLE else ""
+    else:
+        about = f'{_class(num)} data-value="{"" if cell is None else repr(cell)}"'
+    return f"<td{about}>{inline(table.shown(column, cell))}</td>"
 
 
 def _class(num: bool) -> str:

@@ -1,13 +1,12 @@
 """The paper's printed numbers (``paper.toml``), ours next to them, and Figure 1: accuracy against K."""
 
 import tomllib
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from typing import Any
 
 from meada.evaluation.selection import RULE_TEXTS
-from meada.evaluation.statistics import Summary, Verdict, verdicts, welch, within
+from meada.evaluation.statistics import Interval, Summary, Verdict, verdicts, welch, within
 from meada.reports.page.blocks import Block, Cell, Chart, Section, Series, Table, Text
 from meada.reports.page.groups import COLOURS, Experiment, Group, title
 
@@ -77,12 +76,14 @@ def _rows(group: Group, rule: str, papers: dict[str, Summary], judged: dict[str,
     for domain, paper in papers.items():
         ours, verdict = group.summary(rule, domain), judged.get(domain)
         if ours is not None:
-            span = verdict.difference.interval if verdict else None
-            rows.append((
-                group.label, rule, domain, ours.mean, ours.n, paper.mean, ours.mean - paper.mean,
-                span.low if span else None, span.high if span else None, agreement(verdict) if verdict else None,
-            ))  # fmt: skip
+            span, word = (verdict.difference.interval, agreement(verdict)) if verdict else (None, None)
+            gap = ours.mean - paper.mean
+            rows.append((group.label, rule, domain, ours.mean, ours.n, paper.mean, gap, *ends(span), word))
     return rows
+
+
+def ends(span: Interval | None) -> tuple[float | None, float | None]:
+    return (span.low, span.high) if span else (None, None)
 
 
 def agreement(verdict: Verdict) -> str:
@@ -106,9 +107,7 @@ def _figure(experiment: Experiment, rule: str) -> Chart:
     for group in experiment.groups:
         if seeds := len(group.scored(rule)):
             papers = [paper_of(experiment, group, d) for d in columns]
-            printed_ = tuple(None if p is None else p.mean for p in papers)
-            one = points(group, rule, columns, paper=printed_ if any(papers) else ())
-            series.append(replace(one, name=f"{group.label} (n={seeds})"))
+            series.append(points(group, rule, columns, f"{group.label} (n={seeds})", papers))
     name = f"paper-{experiment.data}-{rule}"
     about = f"Accuracy, ours and the paper's; ours: {RULE_TEXTS[rule]}"
     return Chart("panels", about, tuple(series), "domain", "accuracy (%)", tuple(columns), name=name)
@@ -122,14 +121,27 @@ def comparison(experiment: Experiment, rule: str, name: str = "") -> Chart:
     return Chart("points", about, series, "domain", "accuracy (%)", experiment.columns, name=name)
 
 
-def points(group: Group, rule: str, columns: Sequence[str], paper: tuple[float | None, ...] = ()) -> Series:
-    """Means with 95 % intervals where they are known."""
+def points(
+    group: Group, rule: str, columns: Sequence[str], name: str = "", papers: Sequence[Summary | None] = ()
+) -> Series:
+    """Means with 95 % intervals where they are known, cut off at 0 and 100 %."""
     means, spans = [group.summary(rule, d) for d in columns], [group.interval(rule, d) for d in columns]
-    return Series(
-        group.label, tuple(None if m is None else m.mean for m in means), colour=group.colour, paper=paper,
-        low=tuple(None if i is None else max(0.0, i.low) for i in spans),
-        high=tuple(None if i is None else min(100.0, i.high) for i in spans),
-    )  # fmt: skip
+    inside = [Interval(max(0.0, i.low), min(100.0, i.high), i.how) if i else None for i in spans]
+    return with_intervals(name or group.label, means, inside, papers, colour=group.colour)
+
+
+def with_intervals(
+    name: str, means: Sequence[Summary | None], spans: Sequence[Interval | None], papers: Sequence[Summary | None],
+    **look: Any,
+) -> Series:  # fmt: skip
+    low, high = (tuple(ends(span)[k] for span in spans) for k in (0, 1))
+    mean, paper = (tuple(s.mean if s else None for s in each) for each in (means, papers))
+    return Series(name, mean, low=low, high=high, paper=paper if any(papers) else (), **look)
+
+
+def seeded(label: str, found: Iterable[Summary | None]) -> str:
+    """With the numbers of seeds."""
+    return f"{label} (n={' or '.join(str(n) for n in sorted({s.n for s in found if s}))})"
 
 
 def rounds_section(experiment: Experiment, rule: str) -> Section | None:
@@ -148,11 +160,8 @@ def rounds_section(experiment: Experiment, rule: str) -> Section | None:
         if plain and (s := plain[0].summary(rule, domain)):
             span = plain[0].interval(rule, domain) if s.n > 1 else None
             paper = paper_of(experiment, plain[0], domain)
-            series.append(Series(
-                "ERM", (s.mean, s.mean), (0, most), colour=plain[0].colour, dashed=True,
-                low=(span.low if span else None, None), high=(span.high if span else None, None),
-                paper=(paper.mean if paper else None, None),
-            ))  # fmt: skip
+            look = {"x": (0, most), "colour": plain[0].colour, "dashed": True}
+            series.append(with_intervals("ERM", (s, s), (span, None), (paper, None), **look))
         charts.append(Chart("lines", f"{domain}: accuracy against K (Figure 1)", tuple(series), "K", "accuracy (%)",
                             small=True, name=f"figure1-{domain}"))  # fmt: skip
     rows: list[tuple[Cell, ...]] = []
@@ -184,13 +193,9 @@ def _line(experiment: Experiment, method: str, groups: dict[int, Group], domain:
     papers = [paper_of(experiment, group, domain) for group in groups.values()]
     first = next(iter(groups.values()))
     spans = [group.interval(rule, domain) if len(group.scored(rule)) > 1 else None for group in groups.values()]
-    means = [sum(v) / len(v) for v in (group.values(rule, domain) for group in groups.values())]
-    return Series(
-        title(method), tuple(means), tuple(groups), colour=COLOURS.get(method, first.colour),
-        low=tuple(None if i is None else i.low for i in spans),
-        high=tuple(None if i is None else i.high for i in spans),
-        paper=tuple(None if p is None else p.mean for p in papers) if any(papers) else (),
-    )  # fmt: skip
+    means = [group.summary(rule, domain) for group in groups.values()]
+    look = {"x": tuple(groups), "colour": COLOURS.get(method, first.colour)}
+    return with_intervals(title(method), means, spans, papers, **look)
 
 
 PAPER: dict[str, Any] = tomllib.loads((files("meada.reports") / "paper.toml").read_text(encoding="utf-8"))

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from meada.reports.page.blocks import Block, Cell, Chart, Section, Series, Table, Text
+from meada.reports.page.blocks import Block, Cell, Chart, Section, Series, Table, Text, band
 from meada.reports.page.groups import Experiment, Group
 
 BINS = 10
@@ -25,18 +25,15 @@ def calibration(experiment: Experiment, rule: str) -> Section | None:
         Table("Calibration, mean over seeds", columns, rows, digits),
     ]  # fmt: skip
     charts = _diagrams(experiment, groups, rule)
-    blocks += charts or [Text(
-        "No reliability diagrams: these runs have no predictions.safetensors.", "missing"
-    )]  # fmt: skip
+    blocks += charts or [Text("No reliability diagrams: these runs have no predictions.safetensors.", "missing")]
     return Section("Calibration", tuple(blocks))
 
 
 def _means(group: Group, rule: str, domain: str) -> tuple[Cell, ...]:
     names = group.domains if domain == "mean" else (domain,)
     known = [all(score in run.results(rule)[n] for run in group.scored(rule) for n in names) for score in SCORES]
-    return tuple(
-        _mean(group.values(rule, domain, s)) if there else None for s, there in zip(SCORES, known, strict=True)
-    )
+    scores = zip(SCORES, known, strict=True)
+    return tuple(_mean(group.values(rule, domain, score)) if there else None for score, there in scores)
 
 
 def _diagrams(experiment: Experiment, groups: list[Group], rule: str) -> list[Block]:
@@ -44,8 +41,7 @@ def _diagrams(experiment: Experiment, groups: list[Group], rule: str) -> list[Bl
     sets = [experiment.domains] if together else [(name,) for name in experiment.domains]
     charts: list[Block] = []
     for names in sets:
-        series = [line for g in groups if (line := reliability(g, names, rule)) is not None]
-        if series:
+        if series := [line for g in groups if (line := reliability(g, names, rule)) is not None]:
             where = "all domains together" if together else names[0]
             charts.append(Chart(
                 "lines", f"Reliability, {where}", tuple(series), "confidence (%)",
@@ -60,9 +56,8 @@ def reliability(group: Group, domains: tuple[str, ...], rule: str) -> Series | N
     if not parts:
         return None
     confidence = torch.cat([p["confidence"].double() for p in parts])
-    return reliability_curve(
-        group.label, confidence, torch.cat([p["guess"] == p["label"] for p in parts]), group.colour
-    )
+    right = torch.cat([p["guess"] == p["label"] for p in parts])
+    return reliability_curve(group.label, confidence, right, group.colour)
 
 
 def reliability_curve(name: str, confidence: Tensor, right: Tensor, colour: int) -> Series:
@@ -113,72 +108,46 @@ def _mean(values: list[float]) -> float | None:
 
 
 def corruptions(experiment: Experiment, rule: str) -> Section | None:
-    if not experiment.corrupted:
+    groups = [group for group in experiment.groups if group.scored(rule)]
+    if not experiment.corrupted or not groups:
         return None
-    maps = {g.label: _map(experiment, g, rule) for g in experiment.groups if g.scored(rule)}
-    if not maps:
-        return None
-    levels = next(iter(maps.values())).shape[2]
+    every = [_by_severity(experiment, group, rule) for group in groups]
+    severities = range(1, every[0].shape[2] + 1)
+    curves = tuple(
+        band(g.label, values.mean(1).T.tolist(), severities, g.colour) for g, values in zip(groups, every, strict=True)
+    )
     blocks: list[Block] = [
-        Text(f"Every test image under {len(experiment.domains)} corruptions, each at {levels} severities from the "
-             f"mildest to the worst. {_clean(experiment, rule)}"),
-        _curves(experiment, maps, levels),
+        Text(f"Every test image under {len(experiment.domains)} corruptions, each at {len(severities)} severities from "
+             f"the mildest to the worst. {_clean(groups, rule)}"),
+        Chart("lines", "Accuracy by severity, mean over the corruptions; bars span the seeds", curves, "severity",
+              "accuracy (%)"),
     ]  # fmt: skip
-    severities = tuple(str(k + 1) for k in range(levels))
-    means = [values.mean(0) for values in maps.values()]
+    means = [values.mean(0) for values in every]
     ends = (min(float(m.min()) for m in means), max(float(m.max()) for m in means))
-    for label, values in maps.items():
-        rows = tuple(
-            Series(name, tuple(map(float, line))) for name, line in zip(experiment.domains, values.mean(0), strict=True)
-        )
-        title = f"{label}: accuracy (%) by corruption and severity"
-        blocks.append(Chart(
-            "heat", title, rows, "severity", "corruption", severities, y_range=ends, small=True
-        ))  # fmt: skip
-    return Section("Corruptions", (*blocks, _families(experiment, maps)))
+    rows: list[tuple[Cell, ...]] = []
+    for group, values in zip(groups, means, strict=True):
+        lines = dict(zip(experiment.domains, values.tolist(), strict=True))
+        series = tuple(Series(name, tuple(line)) for name, line in lines.items())
+        title = f"{group.label}: accuracy (%) by corruption and severity"
+        ticks = tuple(map(str, severities))
+        blocks.append(Chart("heat", title, series, "severity", "corruption", ticks, y_range=ends, small=True))
+        rows += [(group.label, name, *line, float(np.mean(line))) for name, line in lines.items()]
+    columns = ("method", "corruption", *(f"severity {k}" for k in severities), "mean")
+    blocks.append(Table("Accuracy (%) by corruption and severity", columns, tuple(rows)))
+    return Section("Corruptions", tuple(blocks))
 
 
-def _map(experiment: Experiment, group: Group, rule: str) -> np.ndarray:
+def _by_severity(experiment: Experiment, group: Group, rule: str) -> np.ndarray:
     """Runs x corruptions x severities."""
-    return np.array([
-        [run.results(rule)[d]["by_severity"]["accuracy"] for d in experiment.domains]
-        for run in group.scored(rule)
-    ])  # fmt: skip
+    return np.array(
+        [[run.results(rule)[d]["by_severity"]["accuracy"] for d in experiment.domains] for run in group.scored(rule)]
+    )
 
 
-def _curves(experiment: Experiment, maps: dict[str, np.ndarray], levels: int) -> Chart:
-    colours = {g.label: g.colour for g in experiment.groups}
-    series = []
-    for label, values in maps.items():
-        each = values.mean(1)  # a line a seed
-        series.append(Series(
-            label, tuple(map(float, each.mean(0))), tuple(range(1, levels + 1)),
-            low=tuple(map(float, each.min(0))), high=tuple(map(float, each.max(0))),
-            colour=colours[label],
-        ))  # fmt: skip
-    title = "Accuracy by severity, mean over the corruptions; bars span the seeds"
-    return Chart("lines", title, tuple(series), "severity", "accuracy (%)")
-
-
-def _clean(experiment: Experiment, rule: str) -> str:
+def _clean(groups: list[Group], rule: str) -> str:
     means = []
-    for group in experiment.groups:
-        values = [
-            float(run.record["clean"][rule]["accuracy"])
-            for run in group.scored(rule)
-            if rule in run.record.get("clean", {})
-        ]
-        if values:
+    for group in groups:
+        clean = [run.record.get("clean", {}).get(rule) for run in group.scored(rule)]
+        if values := [float(scores["accuracy"]) for scores in clean if scores is not None]:
             means.append(f"{group.label} {sum(values) / len(values):.1f} %")
     return f"Without corruption: {', '.join(means)}." if means else ""
-
-
-def _families(experiment: Experiment, maps: dict[str, np.ndarray]) -> Table:
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (label, domain, *values.mean(0)[i].tolist(), float(values.mean(0)[i].mean()))
-        for label, values in maps.items()
-        for i, domain in enumerate(experiment.domains)
-    )
-    levels = next(iter(maps.values())).shape[2]
-    columns = ("method", "corruption", *(f"severity {k + 1}" for k in range(levels)), "mean")
-    return Table("Accuracy (%) by corruption and severity", columns, rows)

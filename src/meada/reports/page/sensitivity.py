@@ -28,9 +28,9 @@ def place(run: Run) -> tuple[str, Value] | None:
     values = [f"method.{k}={run.settings.method[k]}" for k in changed]
     if not same_experiment(run.settings, short(run.method, values, run.seed).recipe):
         return None
-    return (
-        (changed[0], run.settings.method[changed[0]]) if changed else ("erm" if run.method == "erm" else "centre", "")
-    )
+    if changed:
+        return changed[0], run.settings.method[changed[0]]
+    return "erm" if run.method == "erm" else "centre", ""
 
 
 def grouped(runs: Sequence[Run]) -> dict[str, Values]:

@@ -41,15 +41,13 @@ def table1(runs: Sequence[Run], command: str) -> Page:
         records(used := [r for r in runs if r in (*chosen.runs(), *varied, *looked, *study)]),
         _left_out([run for run in runs if run not in used]),
     ]
-    intro = (
-        f"Made of {len(runs)} records by `meada report`; run with `{command}`. Means are over {', '.join(domains)}, "
-    )
     absent = ", ".join(d for d in PAPER["digits"]["domains"] if d not in domains)
     missing = f" {absent}: no run was tested on it." if absent else ""
-    about = Section(
-        "About", (Text(f"{intro}within a run first and then over runs, ours and the paper's alike.{missing}"),)
+    about = Text(
+        f"Made of {len(runs)} records by `meada report`; run with `{command}`. Means are over {', '.join(domains)}, "
+        f"within a run first and then over runs, ours and the paper's alike.{missing}"
     )
-    return Page("Digits", (about, *(section for section in sections if section)))
+    return Page("Digits", (Section("About", (about,)), *(section for section in sections if section)))
 
 
 def _experiment(runs: Sequence[Run], domains: Sequence[str]) -> Experiment:
@@ -122,8 +120,8 @@ def gap_cell(verdict: Verdict) -> str:
     gap = verdict.difference
     if gap.interval is None:
         return f"{gap.value:+.2f} ({'one run' if gap.about == 'models' else 'no spread'}: unknown)"
-    text = f"{gap.value:+.2f}"
-    return f"{f'**{text}**' if verdict.beyond_chance else text} ({gap.interval})"
+    mark = "**" if verdict.beyond_chance else ""
+    return f"{mark}{gap.value:+.2f}{mark} ({gap.interval})"
 
 
 def _differences(experiment: Experiment, groups: Mapping[str, Group]) -> Section | None:
@@ -160,9 +158,7 @@ def order(groups: Mapping[str, Group]) -> Section | None:
     seeds = sorted(set.intersection(*({run.seed for run in groups[m].runs} for m in ORDER)))
     if len(seeds) < 2:
         return None
-    whole: list[tuple[Cell, ...]] = []
-    single: list[tuple[Cell, ...]] = []
-    words = []
+    whole, single, words = [], [], []
     for rule in ("last", "oracle"):
         scores = {(m, d): {s: groups[m].by_seed(rule, d)[s] for s in seeds} for m in ORDER for d in ORDERED}
         chances = {d: page_trend([[*scores[m, d].values()] for m in ORDER]) for d in ORDERED}
@@ -232,8 +228,8 @@ def _closer(experiment: Experiment, groups: Mapping[str, Group], looked: Sequenc
         Text("The published code scores every test image of the targets every 100 steps and keeps the best step; the "
              "shipped recipes look at fewer. These runs were trained as Table 1's and only looked at more closely "
              f"(2,007 images are the whole of USPS); their accuracies at the last step are {agreement_text}."),
-        Table("Accuracy (%) of the oracle's checkpoint",
-              ("method", "oracle looks", *experiment.columns, "seeds"), tuple(rows)),
+        Table("Accuracy (%) of the oracle's checkpoint", ("method", "oracle looks", *experiment.columns, "seeds"),
+              tuple(rows)),
     ))  # fmt: skip
 
 
@@ -243,7 +239,7 @@ def _stand_in(groups: Mapping[str, Group], looked: Sequence[Run]) -> Section | N
     for method, group in groups.items():
         for rule in ("last", "oracle"):
             again = [run for run in looked if run.method == method] if rule == "last" else []
-            tried = [(run.seed, run.extra_scores().get(STAND_IN, {})) for run in (*again, *group.runs)]
+            tried = [(run.seed, run.folder.load_extra_scores().get(STAND_IN, {})) for run in (*again, *group.runs)]
             values = {seed: float(of[rule]["accuracy"]) for seed, of in sorted(tried, key=lambda t: t[0]) if rule in of}
             if values:
                 rows.append((group.label, rule, spread(summarise([*values.values()])), ", ".join(map(str, values))))

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from meada.errors import MeadaError
 from meada.evaluation.selection import RULE_TEXTS
-from meada.evaluation.statistics import summarise
-from meada.reports.page.blocks import Block, Cell, Chart, Page, Section, Series, Table, Text
+from meada.reports.page.blocks import Block, Cell, Chart, Page, Section, Table, Text
 from meada.reports.page.cost import bill, records, spread
 from meada.reports.page.groups import Group, colours, title
-from meada.reports.page.paper import BARS, PAPER
+from meada.reports.page.paper import BARS, PAPER, printed, seeded, with_intervals
 from meada.reports.runs import Run
 from meada.runs.recipe import load_recipe
 
@@ -40,10 +39,8 @@ def table2(runs: Iterable[Run]) -> Page:
     sections = []
     for name, labelled in (("with domain labels", True), ("without domain labels", False)):
         lines = rows(runs, labelled)
-        cells: list[tuple[Cell, ...]] = [
-            (line.method, line.whose, *_bold(line.texts, best(line, lines))) for line in lines
-        ]
-        table = Table("Accuracy (%) on the domain held out", ("method", "whose", *COLUMNS), tuple(cells))
+        cells = tuple((line.method, line.whose, *_bold(line.texts, best(line, lines))) for line in lines)
+        table = Table("Accuracy (%) on the domain held out", ("method", "whose", *COLUMNS), cells)
         sections.append(Section(f"Methods {name}", (table,)))
     if runs:
         sections = [_figure(runs), *sections, *_scaled(runs), bill(_groups(runs))]
@@ -74,14 +71,9 @@ def _figure(runs: Sequence[Run], rule: str = "source_val") -> Section:
         parts = [next((g for g in _groups(runs, t) if g.label == whole.label), None) for t in targets]
         found = [g.summary(rule, t) if g else None for g, t in zip(parts, targets, strict=True)]
         spans = [g.interval(rule, t) if g and g.scored(rule) else None for g, t in zip(parts, targets, strict=True)]
-        numbers = PAPER["pacs"]["mean"].get(whole.method)
+        papers = [printed("pacs", "", whole.method, t) for t in targets]
         if any(found):
-            series.append(Series(
-                f"{whole.label} (n={' or '.join(str(n) for n in sorted({s.n for s in found if s}))})",
-                tuple(s.mean if s else None for s in found), colour=whole.colour,
-                low=tuple(i.low if i else None for i in spans), high=tuple(i.high if i else None for i in spans),
-                paper=tuple(numbers[TARGETS.index(t)] for t in targets) if numbers else (),
-            ))  # fmt: skip
+            series.append(with_intervals(seeded(whole.label, found), found, spans, papers, colour=whole.colour))
     about = f"Accuracy on the domain held out, ours and the paper's full runs; ours: {RULE_TEXTS[rule]}"
     chart = Chart("panels", about, tuple(series), "domain", "accuracy (%)", tuple(targets), name="table2")
     return Section("Ours and the paper's", (chart, Text(BARS)))
@@ -182,16 +174,13 @@ def _ours(name: str, runs: Sequence[Run], rules: Sequence[str]) -> Iterator[Row]
     for kind in sorted({form(run) for run in runs}):
         of_form = [run for run in runs if form(run) == kind]
         for rule in rules:
-            found = [_accuracies(of_form, target, rule) for target in TARGETS]
-            means = [sum(v) / len(v) if v else None for v in found]
-            known = [mean for mean in means if mean is not None]
-            average = sum(known) / len(known) if len(known) == len(TARGETS) else None
-            texts = [f"{spread(summarise(v), 1)} (n={len(v)})" if v else "–" for v in found]
-            yield Row(name, f"ours, {kind}, {rule}", (*means, average), (*texts, f"{average:.1f}" if average else "–"))
-
-
-def _accuracies(runs: Sequence[Run], target: str, rule: str) -> list[float]:
-    return [float(run.results(rule)[target]["accuracy"]) for run in runs if target in run.results(rule)]
+            tested = [[run for run in of_form if target in run.results(rule)] for target in TARGETS]
+            found = [Group("", tuple(of), (t,)).summary(rule, t) for t, of in zip(TARGETS, tested, strict=True)]
+            means = [s.mean for s in found if s]
+            average = sum(means) / len(means) if len(means) == len(TARGETS) else None
+            texts = [f"{spread(s, 1)} (n={s.n})" if s else "–" for s in found]
+            values = (*(s.mean if s else None for s in found), average)
+            yield Row(name, f"ours, {kind}, {rule}", values, (*texts, f"{average:.1f}" if average else "–"))
 
 
 def notes(runs: Sequence[Run]) -> Iterator[str]:

@@ -13,10 +13,10 @@ from meada.corruptions import CORRUPTIONS
 from meada.errors import MeadaError, nearest
 from meada.evaluation.selection import RULE_TEXTS, RULES
 from meada.evaluation.statistics import summarise
-from meada.reports.page.blocks import Block, Cell, Chart, Page, Section, Series, Table, Text
+from meada.reports.page.blocks import Block, Cell, Chart, Page, Section, Table, Text
 from meada.reports.page.cost import bill, equal_time, records, spread
 from meada.reports.page.groups import Experiment, Group, colours, rank, title
-from meada.reports.page.paper import BARS, PAPER, points, printed
+from meada.reports.page.paper import BARS, PAPER, points, printed, seeded, with_intervals
 from meada.reports.runs import Run
 
 SETS = {"cifar10": "CIFAR-10-C", "cifar100": "CIFAR-100-C"}
@@ -162,13 +162,8 @@ def _figure(table: Rows, rule: str) -> Chart:
         found = [g.summary(rule, "mean") if g else None for g in groups]
         spans = [g.interval(rule, "mean") if g and g.scored(rule) else None for g in groups]
         papers = [None if r.differences else printed(r.data, r.network, name, "mean", FIFTEEN) for r in table]
-        seeds = sorted({s.n for s in found if s})
-        if seeds:
-            series.append(Series(
-                f"{labels[name]} (n={' or '.join(map(str, seeds))})", tuple(s.mean if s else None for s in found),
-                low=tuple(i.low if i else None for i in spans), high=tuple(i.high if i else None for i in spans),
-                paper=tuple(p.mean if p else None for p in papers) if any(papers) else (), colour=colour,
-            ))  # fmt: skip
+        if any(found):
+            series.append(with_intervals(seeded(labels[name], found), found, spans, papers, colour=colour))
     return Chart("panels", f"Mean accuracy under fifteen corruptions; checkpoint: {rule}", tuple(series), "network",
                  "accuracy (%)", tuple(map(str, table)), name="table3")  # fmt: skip
 
@@ -236,11 +231,10 @@ def _compared(table: Rows) -> list[tuple[Row, dict[str, Group]]]:
 
 def _figure2(row: Row, cells: Mapping[str, Group], rule: str, number: int) -> Chart:
     """Figure 2: each corruption, ERM and the others, with 95 % intervals where they are known."""
-    named = {
-        f"{g.label} (mean {summarise(g.values(rule, 'mean')).mean:.1f} %, n={len(g.runs)})": g for g in cells.values()
-    }
-    series = tuple(
-        points(Group(label, g.runs, FIFTEEN, g.colour), rule, FIFTEEN) for label, g in named.items() if g.scored(rule)
-    )
-    return Chart("points", f"{row}; checkpoint: {rule}", series, "corruption", "accuracy (%)", FIFTEEN,
+    series = []
+    for group in cells.values():
+        if s := group.summary(rule, "mean"):
+            name = f"{group.label} (mean {s.mean:.1f} %, n={len(group.runs)})"
+            series.append(points(group, rule, FIFTEEN, name))
+    return Chart("points", f"{row}; checkpoint: {rule}", tuple(series), "corruption", "accuracy (%)", FIFTEEN,
                  name=f"figure2-{number}")  # fmt: skip

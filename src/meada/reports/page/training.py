@@ -1,6 +1,7 @@
 """Sections on training: curves, and pictures of what each round made (source, adversarial image, difference)."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from io import BytesIO
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 from PIL import Image
 from torch import Tensor
 
-from meada.reports.page.blocks import Block, Cell, Chart, Gallery, Number, Picture, Section, Series, Table, Text
+from meada.reports.page.blocks import Block, Cell, Chart, Gallery, Number, Picture, Section, Series, Table, Text, band
 from meada.reports.page.groups import Experiment, Group
 from meada.reports.runs import Run
 
@@ -23,16 +24,15 @@ def training(experiment: Experiment) -> Section | None:
     groups = [g for g in experiment.groups if any(run.log for run in g.runs)]
     if not groups:
         return None
-    marks = _marks(groups)
+    chart = partial(Chart, "lines", x_label="step", marks=_marks(groups), small=True)
     blocks: list[Block] = [
         Text("The network every N steps. Vertical lines mark maximisation rounds; bars and bands span the seeds."),
-        _chart("Loss", groups, ("loss",), "loss", marks, None),
-    ]  # fmt: skip
+        chart("Loss", _curves(groups, "loss"), y_label="loss"),
+    ]
     for rule, title in SCORES.items():
         if any(rule in line.get("scores", {}) for g in groups for r in g.runs for line in r.log):
-            name = f"{title}: accuracy of the candidates"
-            chart = _chart(name, groups, ("scores", rule), "accuracy (%)", marks, (0, 100))
-            blocks.append(chart)
+            name, series = f"{title}: accuracy of the candidates", _curves(groups, "scores", rule)
+            blocks.append(chart(name, series, y_label="accuracy (%)", y_range=(0, 100)))
     rows = tuple(row for g in experiment.groups for run in g.runs for row in _rounds(g, run))
     if rows:
         columns = (
@@ -41,51 +41,34 @@ def training(experiment: Experiment) -> Section | None:
         )  # fmt: skip
         digits = {name: 3 for name in columns[5:10]}
         blocks.append(Table("Maximisation rounds", columns, rows, digits))
-        notes = dict.fromkeys(
-            f"{g.label}, seed {run.seed}: {text}."
-            for g in experiment.groups
-            for run in g.runs
-            for line in run.record.get("rounds", [])
-            for text in line.get("warnings", [])
-        )
+        runs = [(g, run) for g in experiment.groups for run in g.runs]
+        lines = [(f"{g.label}, seed {run.seed}", line) for g, run in runs for line in run.record.get("rounds", [])]
+        notes = dict.fromkeys(f"{who}: {text}." for who, line in lines for text in line.get("warnings", []))
         blocks += [Text(text, "warning") for text in notes]
     return Section("Training", tuple(blocks))
 
 
-def _chart(
-    title: str, groups: Sequence[Group], keys: tuple[str, ...], y_label: str,
-    marks: tuple[tuple[Number, str], ...], y_range: tuple[Number, Number] | None,
-) -> Chart:  # fmt: skip
-    series = tuple(line for g in groups if (line := _curve(g, keys)) is not None)
-    return Chart("lines", title, series, "step", y_label, marks=marks, y_range=y_range, small=True)
-
-
-def _curve(group: Group, keys: tuple[str, ...]) -> Series | None:
+def _curves(groups: Sequence[Group], *keys: str) -> tuple[Series, ...]:
     """Mean over the seeds at each step, from the lowest to the highest."""
-    at: dict[int, list[float]] = {}
-    for run in group.runs:
-        for line in run.log:
+    curves = []
+    for group in groups:
+        at: dict[int, list[float]] = {}
+        for line in (line for run in group.runs for line in run.log):
             value: Any = line
             for key in keys:
                 value = value.get(key) if isinstance(value, Mapping) else None
             if value is not None:
                 at.setdefault(int(line["step"]), []).append(float(value))
-    if not at:
-        return None
-    steps = sorted(at)
-    several = len(group.runs) > 1
-    return Series(
-        group.label, tuple(sum(at[s]) / len(at[s]) for s in steps), tuple(steps),
-        low=tuple(min(at[s]) for s in steps) if several else (),
-        high=tuple(max(at[s]) for s in steps) if several else (),
-        colour=group.colour,
-    )  # fmt: skip
+        if at:
+            steps = sorted(at)
+            values = [at[s] for s in steps]
+            curves.append(band(group.label, values, steps, group.colour, several=len(group.runs) > 1))
+    return tuple(curves)
 
 
 def _marks(groups: Sequence[Group]) -> tuple[tuple[Number, str], ...]:
     """Where rounds ended: of the run with most of them."""
-    lines = [[x for x in run.log if "round" in x and "ce" in x] for g in groups for run in g.runs]
-    most = max(lines, key=len)
+    most = max(([x for x in run.log if "round" in x and "ce" in x] for g in groups for run in g.runs), key=len)
     return tuple((int(line["step"]), f"round {line['round']}") for line in most)
 
 
@@ -111,10 +94,9 @@ def galleries(experiment: Experiment) -> Section | None:
     """One run of each group: the first that kept pictures."""
     found: list[Block] = []
     for group in experiment.groups:
-        run = next((run for run in group.runs if run.gallery()), None)
-        if run is not None:
+        if run := next((run for run in group.runs if run.folder.load_gallery()), None):
             classes = next((run.classes for run in experiment.runs() if run.classes), ())
-            found += rounds(f"{group.label}, seed {run.seed}", run.gallery(), classes)
+            found += rounds(f"{group.label}, seed {run.seed}", run.folder.load_gallery(), classes)
     if not found:
         return None
     intro = Text(
@@ -126,10 +108,13 @@ def galleries(experiment: Experiment) -> Section | None:
 
 def rounds(label: str, kept: Mapping[str, Tensor], classes: Sequence[str] = ()) -> list[Gallery]:
     """One gallery per round of what a run kept."""
-    numbers = sorted(
-        int(name.removeprefix("round-").removesuffix(".source")) for name in kept if name.endswith(".source")
-    )
-    return [_gallery(label, kept, number, classes) for number in numbers]
+    return [_gallery(label, kept, number, classes) for number in numbers(kept, "source")]
+
+
+def numbers(kept: Mapping[str, Tensor], part: str) -> list[int]:
+    """The rounds of which this part was kept."""
+    found = [name.removeprefix("round-").rpartition(".") for name in kept]
+    return sorted(int(number) for number, _, end in found if end == part)
 
 
 def stacked(title: str, parts: Sequence[Gallery], name: str = "") -> Gallery:
