@@ -10,9 +10,9 @@ from torch.testing import assert_close
 import meada
 from meada.errors import MeadaError
 from meada.methods import METHODS
-from meada.methods.augmax import hardest_mixture
-from meada.methods.augmix import divergence
+from meada.methods.augmix import hardest_mixture
 from meada.methods.method import Context
+from meada.methods.parts.views import divergence
 from meada.spaces import SPACES, view_random
 from meada.spaces.mixture import blend, mixture
 from meada.types import Batch
@@ -128,7 +128,7 @@ def test_trivialaugment_trains_on_changed_images_alone(net, batch):
 
 
 def test_trivialaugment_has_the_published_operations_and_ranges():
-    from meada.methods.trivialaugment import WIDE
+    from meada.methods.random_views import WIDE
 
     v, one = torch.rand(1, 3, 40, 40).mul(255).round(), torch.ones(1)
     assert len(WIDE) == 14 and torch.equal(WIDE["identity"](v, one), v)

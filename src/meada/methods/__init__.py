@@ -3,11 +3,8 @@
 from collections.abc import Callable
 
 from meada.methods.advtrain import advtrain
-from meada.methods.augmax import augmax
-from meada.methods.augmix import augmix
+from meada.methods.augmix import augmax, augmix
 from meada.methods.autoaugment import autoaugment
-from meada.methods.cutmix import cutmix
-from meada.methods.cutout import cutout
 from meada.methods.dsn import dsn
 from meada.methods.epi_fcr import epi_fcr
 from meada.methods.erm import agg, erm
@@ -18,14 +15,12 @@ from meada.methods.meada import ada, meada
 from meada.methods.meada_bnn import meada_bnn
 from meada.methods.metareg import metareg
 from meada.methods.method import Method
-from meada.methods.mixup import mixup
+from meada.methods.mixing import cutmix, cutout, mixup
 from meada.methods.mldg import mldg
 from meada.methods.noise import noise
 from meada.methods.par import par
-from meada.methods.prime import prime
-from meada.methods.randconv import randconv
+from meada.methods.random_views import prime, randconv, trivialaugment
 from meada.methods.tilted import tilted
-from meada.methods.trivialaugment import trivialaugment
 
 __all__ = ["METHODS", "Method"]
 

@@ -1,6 +1,8 @@
-"""AugMix (Hendrycks et al., 2020): mix chains of simple operations; ask for similar predictions on the copies."""
+"""AugMix (Hendrycks et al., 2020) and AugMax (Wang et al., 2021): mix chains of simple operations; ask for similar
+predictions on the copies. AugMax moves the mixing weights of one copy to where the network is wrong."""
 
 from functools import partial
+from typing import Any
 
 import torch
 from torch import nn
@@ -10,9 +12,15 @@ from meada.errors import check_range
 from meada.images import tones, warps
 from meada.images.random_ops import Operation, apply_each, as_levels, randint, uniform
 from meada.images.tones import Levels
+from meada.maximise import ascend
 from meada.methods.method import Context, Method
-from meada.methods.parts.views import divergence
+from meada.methods.parts.views import batch_random, views_loss
+from meada.networks.embedding import unwrap
+from meada.networks.freezing import frozen
+from meada.spaces.mixture import blend
 from meada.types import Batch, Images, PerSample, Scalar
+
+STEP = 0.1  # of AugMax's mixing weights, along the sign of the gradient
 
 
 def augmix(*, width: int = 3, depth: int = 3, severity: float = 3.0, consistency: float = 12.0) -> Method:
@@ -24,12 +32,9 @@ def augmix(*, width: int = 3, depth: int = 3, severity: float = 3.0, consistency
         severity: strengths are uniform from 0.1 up to this, of 10.
         consistency: weight of the divergence; 0 trains on the clean images alone.
     """
-    check_range("augmix", "[1, inf)", width=width, depth=depth)
-    check_range("augmix", "[0.1, 10]", severity=severity)
-    check_range("augmix", "[0, inf)", consistency=consistency)
-    mix = partial(mixed, width=width, depth=depth, severity=severity)
+    chains = _checked("augmix", width, depth, severity, consistency)
     return Method(
-        loss=partial(consistent_loss, mix=mix, consistency=consistency),
+        loss=partial(augmix_loss, chains=chains, consistency=consistency),
         title="AugMix",
         about="Mix randomly augmented copies of an image, and ask for similar predictions on all of them.",
         families=frozenset({"tone", "geometry"}),
@@ -37,12 +42,68 @@ def augmix(*, width: int = 3, depth: int = 3, severity: float = 3.0, consistency
     )
 
 
-def consistent_loss(
-    net: nn.Module, batch: Batch, context: Context, *, mix: partial[Images], consistency: float
+def augmax(
+    *, width: int = 3, depth: int = 3, severity: float = 3.0, steps: int = 5, consistency: float = 10.0
+) -> Method:
+    """Cross-entropy of the clean image plus ``consistency`` times its divergence from an AugMax and an AugMix copy.
+
+    The authors train with separate batch-norm statistics for the AugMax copy; here all copies share them.
+
+    Args:
+        width, depth, severity: of AugMix's chains.
+        steps: ascent steps on the mixing weights; a sample stops once it is misclassified.
+        consistency: weight of the divergence.
+    """
+    check_range("augmax", "[0, inf)", steps=steps)
+    chains = _checked("augmax", width, depth, severity, consistency)
+    return Method(
+        loss=partial(augmax_loss, chains=chains, steps=steps, consistency=consistency),
+        families=frozenset({"tone", "geometry"}),
+        title="AugMax",
+        about="AugMix with one copy whose mixing weights are moved to where the network is wrong.",
+        passes=(3.0 + steps, 3.0 + steps),
+    )
+
+
+def _checked(who: str, width: int, depth: int, severity: float, consistency: float) -> dict[str, Any]:
+    """The arguments of :func:`mixed`."""
+    check_range(who, "[1, inf)", width=width, depth=depth)
+    check_range(who, "[0.1, 10]", severity=severity)
+    check_range(who, "[0, inf)", consistency=consistency)
+    return {"width": width, "depth": depth, "severity": severity}
+
+
+def augmix_loss(
+    net: nn.Module, batch: Batch, context: Context, *, chains: dict[str, Any], consistency: float
 ) -> Scalar:
-    copies = [mix(batch.x, context.each) for _ in range(2)]
-    views = net(torch.cat([batch.x, *copies])).chunk(3)  # one pass: batch norm sees all three
-    return cross_entropy(views[0], batch.y) + consistency * divergence(*views)
+    copies = [mixed(batch.x, context.each, **chains) for _ in range(2)]
+    return views_loss(net, batch, [batch.x, *copies], labelled=1, consistency=consistency)
+
+
+def augmax_loss(
+    net: nn.Module, batch: Batch, context: Context, *, chains: dict[str, Any], steps: int, consistency: float
+) -> Scalar:
+    hard = hardest_mixture(net, batch, context, chains=chains, steps=steps)
+    random = mixed(batch.x, context.each, **chains)
+    return views_loss(net, batch, [batch.x, hard, random], labelled=1, consistency=consistency)
+
+
+def hardest_mixture(net: nn.Module, batch: Batch, context: Context, *, chains: dict[str, Any], steps: int) -> Images:
+    """A mixture of AugMix chains whose weights climb the loss until the sample is misclassified."""
+    depth, severity = int(chains["depth"]), chains["severity"]
+    levels = as_levels(batch.x)
+    vertices = [chain(levels, context.each, depth, severity) / 255 for _ in range(int(chains["width"]))]
+    space, inner = blend(vertices), unwrap(net)
+    fooled = torch.zeros_like(batch.y, dtype=torch.bool)
+
+    def score(x: Images, step: int) -> PerSample:
+        logits = inner(x)
+        fooled.logical_or_(logits.argmax(-1) != batch.y)
+        return cross_entropy(logits, batch.y, reduction="none") * ~fooled
+
+    theta = space.draw(batch_random(batch, context), batch.x.shape)
+    with frozen(inner):
+        return ascend(score, space, batch.x, theta, steps=steps, step_size=STEP, direction=torch.sign)
 
 
 def mixed(x: Images, generator: torch.Generator, *, width: int, depth: int, severity: float) -> Images:

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from meada.errors import check_range
 from meada.images import tones, warps
 from meada.images.random_ops import Operation, apply_each, as_levels, randint, uniform
-from meada.methods.cutout import hide
 from meada.methods.method import Context, Method, cross_entropy_loss
+from meada.methods.mixing import hide
 from meada.types import Batch, Families, Images, Scalar
 
 Step = tuple[str, float, int]

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from meada.networks.normalise import CIFAR_MEAN, CIFAR_STD, IMAGENET_MEAN, IMAGENET_STD, Normalise
-from meada.networks.resnet import he_normal, sequential, zero_bias_head
+from meada.networks.normalise import IMAGENET_MEAN, IMAGENET_STD, Normalise
+from meada.networks.resnet import cifar_network, sequential, zero_bias_head
 
 
 def lenet(num_classes: int = 10) -> nn.Module:
@@ -94,16 +94,9 @@ def allconv(num_classes: int = 10) -> nn.Sequential:
         # A padded 1x1 convolution rings the map with what its bias alone gives: 8x8, then 10x10.
         _layer(192, 192, kernel=1),
         _layer(192, 192, kernel=1),
-        nn.AvgPool2d(8),  # the first 8x8 of the 10x10, as published
+        nn.AvgPool2d(8),  # the first 8x8 of the 10x10, as published; larger images are averaged after it
     )
-    net = sequential(
-        normalise=Normalise(CIFAR_MEAN, CIFAR_STD),
-        features=features,
-        average=nn.AdaptiveAvgPool2d(1),  # of larger images; nothing is left to do at 32x32
-        flatten=nn.Flatten(),
-        head=zero_bias_head(192, num_classes),
-    )
-    return he_normal(net)
+    return cifar_network(zero_bias_head(192, num_classes), features=features)
 
 
 def _layer(inputs: int, outputs: int, kernel: int = 3, padding: int = 1) -> nn.Sequential:
