@@ -14,17 +14,11 @@ def lenet(num_classes: int = 10) -> nn.Module:
     4547466
     """
     return nn.Sequential(
-        nn.Conv2d(3, 64, 5),
-        nn.MaxPool2d(2),  # before the ReLU: the same values and gradients, a quarter of the work
-        nn.ReLU(),
-        nn.Conv2d(64, 128, 5),
-        nn.MaxPool2d(2),
-        nn.ReLU(),
-        nn.Flatten(),
-        nn.Linear(128 * 5 * 5, 1024),
-        nn.ReLU(),
-        nn.Linear(1024, 1024),
-        nn.ReLU(),
+        # Pooled before the ReLU: the same values and gradients, a quarter of the work.
+        *(nn.Conv2d(3, 64, 5), nn.MaxPool2d(2), nn.ReLU()),
+        *(nn.Conv2d(64, 128, 5), nn.MaxPool2d(2), nn.ReLU(), nn.Flatten()),
+        *(nn.Linear(128 * 5 * 5, 1024), nn.ReLU()),
+        *(nn.Linear(1024, 1024), nn.ReLU()),
         nn.Linear(1024, num_classes),
     )
 
@@ -39,20 +33,12 @@ def alexnet(num_classes: int = 1000) -> nn.Sequential:
     >>> list(net.state_dict())[:2], net.classifier[6]
     (['features.0.weight', 'features.0.bias'], Linear(in_features=4096, out_features=7, bias=True))
     """
-    features = nn.Sequential(
-        nn.Conv2d(3, 64, 11, stride=4, padding=2),
-        nn.ReLU(),  # not in place: a hook on the layer before would see its output change
-        nn.MaxPool2d(3, stride=2),
-        nn.Conv2d(64, 192, 5, padding=2),
-        nn.ReLU(),
-        nn.MaxPool2d(3, stride=2),
-        nn.Conv2d(192, 384, 3, padding=1),
-        nn.ReLU(),
-        nn.Conv2d(384, 256, 3, padding=1),
-        nn.ReLU(),
-        nn.Conv2d(256, 256, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(3, stride=2),
+    features = nn.Sequential(  # no ReLU in place: a hook on the layer before would see its output change
+        *(nn.Conv2d(3, 64, 11, stride=4, padding=2), nn.ReLU(), nn.MaxPool2d(3, stride=2)),
+        *(nn.Conv2d(64, 192, 5, padding=2), nn.ReLU(), nn.MaxPool2d(3, stride=2)),
+        *(nn.Conv2d(192, 384, 3, padding=1), nn.ReLU()),
+        *(nn.Conv2d(384, 256, 3, padding=1), nn.ReLU()),
+        *(nn.Conv2d(256, 256, 3, padding=1), nn.ReLU(), nn.MaxPool2d(3, stride=2)),
     )
     classifier = nn.Sequential(
         *(nn.Dropout(0.5), nn.Linear(256 * 6 * 6, 4096), nn.ReLU()),
