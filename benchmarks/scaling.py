@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.report import machine, markdown_table, update
 from benchmarks.subjects import STEPS
-from meada.methods.parts.growing import GROWTH
+from meada.methods.meada import GROWTH
 
 HEAD = [
     "data", "K", "rule", "images in D", "8 bits", "of it on disk", "images climbed",

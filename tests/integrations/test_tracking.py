@@ -9,8 +9,7 @@ from torch import nn
 
 import meada
 from meada.errors import MeadaError
-from meada.integrations.following import following
-from meada.integrations.tracking import MLflow, TensorBoard, WeightsAndBiases, tracker
+from meada.integrations.tracking import MLflow, TensorBoard, WeightsAndBiases, following, tracker
 from meada.machine.extras import need
 
 

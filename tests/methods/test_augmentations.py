@@ -17,15 +17,16 @@ from meada.images.random_ops import apply_each, beta
 from meada.methods import METHODS
 from meada.methods.advtrain import advtrain, approach
 from meada.methods.augmix import OPERATIONS as CHAIN
-from meada.methods.augmix import augmix, divergence, mixed
+from meada.methods.augmix import augmix, mixed
 from meada.methods.autoaugment import CIFAR10, OPERATIONS, autoaugment, varied
 from meada.methods.cutmix import cutmix, hole
 from meada.methods.cutout import cutout, hide
 from meada.methods.meada import meada
 from meada.methods.method import Context, Method, Parts
 from meada.methods.mixup import mixup
-from meada.methods.parts.compose import augmented, compose, flip_crop
+from meada.methods.parts.compose import FlipCrop, augmented, compose
 from meada.methods.parts.descent import Descent
+from meada.methods.parts.views import divergence
 from meada.minimise import Training, minimise
 from meada.pool import Pool
 from meada.streams import stream
@@ -414,7 +415,7 @@ def test_an_augmented_method_sees_the_batch_moved_and_keeps_the_rest(held):
     """Moved as the pool holds it: in 8 bits where it does, and the same pixels either way."""
     x = torch.randint(256, (6, 3, 8, 8), dtype=torch.uint8)
     pool = Pool(x if held == torch.uint8 else x / 255, torch.arange(6) % 4)
-    method, seen = augmented(meada(), flip_crop(padding=2)), []
+    method, seen = augmented(meada(), FlipCrop(padding=2)), []
     assert method.augment is not None and method.growth(10, 1) == 20
 
     def augment(images, generator):

@@ -11,8 +11,8 @@ import meada
 from meada.errors import MeadaError
 from meada.methods import METHODS
 from meada.methods.augmax import hardest_mixture
-from meada.methods.augmix import divergence
 from meada.methods.method import Context
+from meada.methods.parts.views import divergence
 from meada.spaces import SPACES, view_random
 from meada.spaces.mixture import blend, mixture
 from meada.types import Batch

@@ -39,8 +39,7 @@ def train(
 
     On several processes: torchrun --nproc-per-node 2 -m meada train digits/meada --out runs/two
     """
-    from meada.integrations.following import following
-    from meada.integrations.tracking import tracker
+    from meada.integrations.tracking import following, tracker
     from meada.machine.distributed import world_from_env
     from meada.reports.page.text import print_record
     from meada.runs.recipe import load_recipe

@@ -2,12 +2,13 @@
 
 import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from meada.deploy.model import SEVERAL, Model, described
 from meada.errors import MeadaError, one_line
@@ -16,7 +17,6 @@ from meada.files import write_bytes
 from meada.machine.extras import need
 from meada.pool import as_float
 from meada.streams import stream
-from meada.types import Images, Logits
 
 TOLERANCE = 1e-4  # of the largest logit: other kernels sum in another order
 BATCHES = (1, 3)  # of random images, since the batch is dynamic
@@ -32,17 +32,6 @@ class Checked:
     real: int  # of them
 
 
-class ImagesToLogits(nn.Module):
-    """The network with one named input; its hooks are exported too."""
-
-    def __init__(self, net: nn.Module) -> None:
-        super().__init__()
-        self.net = net
-
-    def forward(self, images: Images) -> Logits:
-        return self.net(images)
-
-
 def export_onnx(model: Model, path: Path) -> Checked:
     """Write the file if ONNX Runtime gives the same logits as the network."""
     content = converted(model)
@@ -55,12 +44,11 @@ def converted(model: Model) -> bytes:
     """Input ``images`` (batch, 3, side, side) in [0, 1], output ``logits``; metadata inside."""
     onnx = need("onnx", extra="export")
     need("onnxscript", extra="export")
-    net = ImagesToLogits(model.net.float().eval())
     example = torch.rand(2, 3, model.side, model.side, generator=stream("export"), dtype=torch.float32)
     try:
         with _quiet():
             program = torch.onnx.export(
-                net, (example,), dynamo=True, verbose=False, input_names=["images"],
+                model.float().eval(), (example,), dynamo=True, verbose=False, input_names=["images"],
                 output_names=["logits"], dynamic_shapes={"images": {0: torch.export.Dim("batch")}},
             )  # fmt: skip
     except Exception as error:  # the exporter raises many kinds
@@ -109,15 +97,12 @@ def check(content: bytes, model: Model) -> Checked:
     return Checked(worst, sum(len(x) for x in (*made, *real)), sum(len(x) for x in real))
 
 
-class _quiet(warnings.catch_warnings):
+@contextmanager
+def _quiet() -> Iterator[None]:
     """Hide the exporter's messages about its internals."""
-
-    def __enter__(self) -> Any:
-        entered = super().__enter__()
-        warnings.simplefilter("ignore")
-        logging.disable(logging.WARNING)
-        return entered
-
-    def __exit__(self, *error: Any) -> None:
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            yield
+    finally:
         logging.disable(logging.NOTSET)
-        super().__exit__(*error)

@@ -117,7 +117,7 @@ def prepared(pictures: Any, side: int) -> Iterator[Tensor]:
         if pictures.dtype.kind not in "uifb":
             raise MeadaError(f"pixels must be uint8 or floats in [0, 1], got {pictures.dtype}")
         channels_first = np.ascontiguousarray(np.moveaxis(pictures, -1, -3), pictures.dtype.newbyteorder("="))
-        yield from _resized(_tensor(channels_first, scale=False), side)
+        yield from _resized(torch.from_numpy(channels_first), side)
     elif isinstance(pictures, Sequence):
         for one in pictures:
             yield from prepared(one, side)
@@ -173,9 +173,8 @@ def _resized(images: Tensor, side: int) -> Iterator[Tensor]:
         yield pixels.clamp(0, 1)
 
 
-def _tensor(pixels: np.ndarray, *, scale: bool = True) -> Tensor:
-    images = torch.from_numpy(pixels)
-    return as_float(images[None])[0] if scale else images
+def _tensor(pixels: np.ndarray) -> Tensor:
+    return as_float(torch.from_numpy(pixels)[None])[0]
 
 
 def _predict_block(model: Model, files: Sequence[Path], top: int) -> list[Prediction]:

@@ -19,7 +19,7 @@ from meada.evaluation.score import predict, refuse_non_finite
 from meada.networks.embedding import unwrap
 from meada.networks.posterior import PosteriorOutputs, posterior_passes
 from meada.pool import Pool
-from meada.theory.concentration import entropy_deviation_bound, sharper_deviation_bound
+from meada.theory.bounds import entropy_deviation_bound, sharper_deviation_bound
 from meada.theory.information import plug_in_entropy
 from meada.transport import semantic_cost
 from meada.types import Images, Labels, PerSample

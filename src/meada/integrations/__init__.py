@@ -5,7 +5,7 @@ from typing import Any
 
 _HOME = {
     "HardViews": "meada.integrations.lightning",
-    "HardViewsMixin": "meada.integrations.hugging_face",
+    "HardViewsMixin": "meada.integrations.views",
     "MLflow": "meada.integrations.tracking",
     "TensorBoard": "meada.integrations.tracking",
     "WeightsAndBiases": "meada.integrations.tracking",

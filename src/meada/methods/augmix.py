@@ -4,14 +4,13 @@ from functools import partial
 
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy
 
 from meada.errors import check_range
 from meada.images import tones, warps
 from meada.images.random_ops import Operation, apply_each, as_levels, randint, uniform
 from meada.images.tones import Levels
 from meada.methods.method import Context, Method
-from meada.methods.parts.views import divergence
+from meada.methods.parts.views import views_loss
 from meada.types import Batch, Images, PerSample, Scalar
 
 
@@ -41,8 +40,7 @@ def consistent_loss(
     net: nn.Module, batch: Batch, context: Context, *, mix: partial[Images], consistency: float
 ) -> Scalar:
     copies = [mix(batch.x, context.each) for _ in range(2)]
-    views = net(torch.cat([batch.x, *copies])).chunk(3)  # one pass: batch norm sees all three
-    return cross_entropy(views[0], batch.y) + consistency * divergence(*views)
+    return views_loss(net, batch, [batch.x, *copies], labelled=1, consistency=consistency)
 
 
 def mixed(x: Images, generator: torch.Generator, *, width: int, depth: int, severity: float) -> Images:

@@ -49,13 +49,9 @@ def dsn(
             z = forward(x)[1]
         channels, code, domains = x.shape[1], z.shape[1], context.domains or (0,)
         modules = nn.ModuleDict({
-            "private": nn.ModuleDict(
-                {str(d): private_encoder(channels, side, width, code) for d in domains}
-            ),
+            "private": nn.ModuleDict({str(d): private_encoder(channels, side, width, code) for d in domains}),
             "decoder": decoder(channels, side, width, code),
-            "domain": nn.Sequential(
-                nn.Linear(code, width), nn.ReLU(), nn.Linear(width, len(domains))
-            ),
+            "domain": nn.Sequential(nn.Linear(code, width), nn.ReLU(), nn.Linear(width, len(domains))),
         }).to(z)  # fmt: skip
         return Parts(modules, {"dsn": torch.optim.Adam(modules.parameters(), lr)})
 
@@ -135,14 +131,9 @@ def private_encoder(channels: int, side: int, width: int, code: int) -> nn.Seque
     """Two convolutions and two layers, as the source has them on digits."""
     end = -(-side // 4)  # halved twice, rounded up
     return nn.Sequential(
-        nn.Conv2d(channels, 32, 5, stride=2, padding=2),
-        nn.ReLU(),
-        nn.Conv2d(32, 64, 5, stride=2, padding=2),
-        nn.ReLU(),
-        nn.Flatten(),
-        nn.Linear(64 * end * end, width),
-        nn.ReLU(),
-        nn.Linear(width, code),
+        *(nn.Conv2d(channels, 32, 5, stride=2, padding=2), nn.ReLU()),
+        *(nn.Conv2d(32, 64, 5, stride=2, padding=2), nn.ReLU(), nn.Flatten()),
+        *(nn.Linear(64 * end * end, width), nn.ReLU(), nn.Linear(width, code)),
     )
 
 
@@ -150,13 +141,7 @@ def decoder(channels: int, side: int, width: int, code: int) -> nn.Sequential:
     """From a code to an image of ``side`` x ``side``."""
     start = side // 4
     return nn.Sequential(
-        nn.Linear(code, width),
-        nn.ReLU(),
-        nn.Linear(width, 16 * start * start),
-        nn.ReLU(),
-        nn.Unflatten(1, (16, start, start)),
-        nn.Conv2d(16, 16, 3, padding=1),
-        nn.ReLU(),
-        nn.Upsample(size=side),
-        nn.Conv2d(16, channels, 3, padding=1),
+        *(nn.Linear(code, width), nn.ReLU(), nn.Linear(width, 16 * start * start), nn.ReLU()),
+        *(nn.Unflatten(1, (16, start, start)), nn.Conv2d(16, 16, 3, padding=1), nn.ReLU()),
+        *(nn.Upsample(size=side), nn.Conv2d(16, channels, 3, padding=1)),
     )

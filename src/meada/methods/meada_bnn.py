@@ -12,9 +12,8 @@ from torch.nn.functional import cross_entropy
 
 from meada.entropy import Uncertainty
 from meada.errors import MeadaError, check_range
-from meada.methods.meada import meada
+from meada.methods.meada import Rule, meada
 from meada.methods.method import Context, Method
-from meada.methods.parts.growing import Rule
 from meada.networks.bayesian import Prediction, ScaleMixture, divergence, to_bayesian
 from meada.networks.bayesian.variational import WeightSample, using_weights
 from meada.networks.posterior import Renewal

@@ -60,7 +60,7 @@ def metareg(
         y = [batch.y[of_one] for of_one in places]
         own = sum(cross_entropy(heads[d](z[d]), y[d]) for d in range(len(heads)))
         a, b = shuffled(len(heads), context.generator)[:2]
-        theta = {name: weight.detach() for name, weight in heads[a].named_parameters()}
+        theta: Theta = dict(heads[a].named_parameters())
         # features and heads are constants here: this term is phi's alone
         tuned = inner(theta, phi, z[a].detach(), y[a], steps=inner_steps, lr=inner_lr)
         return own + head_loss(tuned, z[b].detach(), y[b])

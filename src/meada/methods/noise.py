@@ -10,9 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from meada.machine.distributed import World
-from meada.methods.meada import meada
+from meada.methods.meada import PARENTS, Rule, append_in_blocks, meada
 from meada.methods.method import Context, Grow, Method
-from meada.methods.parts.growing import PARENTS, Rule, append_in_blocks
 from meada.pool import Pool
 from meada.streams import sample_streams
 from meada.types import Images, Labels, PerSample

@@ -5,8 +5,7 @@ from torch import Tensor, nn
 from torch.nn.functional import relu
 
 from meada.errors import MeadaError
-from meada.networks.normalise import CIFAR_MEAN, CIFAR_STD, Normalise
-from meada.networks.resnet import he_normal, sequential, zero_bias_head
+from meada.networks.resnet import cifar_network, zero_bias_head
 
 
 class DenseLayer(nn.Module):
@@ -56,7 +55,7 @@ def densenet(
         )
     channels = 2 * growth
     blocks: dict[str, nn.Module] = {}
-    normalise, conv = Normalise(CIFAR_MEAN, CIFAR_STD), nn.Conv2d(3, channels, 3, padding=1, bias=False)
+    conv = nn.Conv2d(3, channels, 3, padding=1, bias=False)
     for block in (1, 2, 3):
         widths = range(channels, channels + n * growth, growth)
         blocks[f"block{block}"] = nn.Sequential(*(layer(width, growth) for width in widths))
@@ -65,17 +64,8 @@ def densenet(
             kept = int(reduction * channels)
             blocks[f"transition{block}"] = _transition(channels, kept)
             channels = kept
-    net = sequential(
-        normalise=normalise,
-        conv=conv,
-        **blocks,
-        bn=nn.BatchNorm2d(channels),
-        relu=nn.ReLU(),
-        average=nn.AdaptiveAvgPool2d(1),
-        flatten=nn.Flatten(),
-        head=zero_bias_head(channels, num_classes),
-    )
-    return he_normal(net)
+    head = zero_bias_head(channels, num_classes)
+    return cifar_network(head, conv=conv, **blocks, bn=nn.BatchNorm2d(channels), relu=nn.ReLU())
 
 
 def densenet40(num_classes: int = 10) -> nn.Sequential:

@@ -100,9 +100,6 @@ def submodule(net: nn.Module, name: str, role: str) -> nn.Module:
     return modules[name]
 
 
-CONVOLUTIONS = (nn.Conv2d, nn.ConvTranspose2d)
-
-
 @contextmanager
 def channels_last(net: nn.Module) -> Iterator[None]:
     """Inside, the convolutions of ``net`` use channels-last copies of their weights.
@@ -119,15 +116,13 @@ def channels_last(net: nn.Module) -> Iterator[None]:
     >>> net[0].weight is own
     True
     """
-    swapped = [(module, module._parameters["weight"]) for module in net.modules() if _gains(module)]
+    swapped = [(module, weight) for module in net.modules() if (weight := _other_layout(module)) is not None]
     copies = {
         weight: nn.Parameter(weight.detach().clone(memory_format=torch.channels_last), weight.requires_grad)
         for _, weight in swapped
-        if weight is not None
     }
     try:
         for module, weight in swapped:
-            assert weight is not None
             module._parameters["weight"] = copies[weight]
         yield
     finally:
@@ -135,8 +130,9 @@ def channels_last(net: nn.Module) -> Iterator[None]:
             module._parameters["weight"] = weight
 
 
-def _gains(module: nn.Module) -> bool:
-    weight = module._parameters.get("weight") if isinstance(module, CONVOLUTIONS) else None
-    if weight is None or weight.device.type != "cpu":
-        return False
-    return not weight.is_contiguous(memory_format=torch.channels_last)
+def _other_layout(module: nn.Module) -> nn.Parameter | None:
+    """The weight that a convolution owns, on a CPU and not channels-last."""
+    weight = module._parameters.get("weight") if isinstance(module, nn.Conv2d | nn.ConvTranspose2d) else None
+    if weight is None or weight.device.type != "cpu" or weight.is_contiguous(memory_format=torch.channels_last):
+        return None
+    return weight

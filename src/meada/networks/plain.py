@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from meada.networks.normalise import CIFAR_MEAN, CIFAR_STD, IMAGENET_MEAN, IMAGENET_STD, Normalise
-from meada.networks.resnet import he_normal, sequential, zero_bias_head
+from meada.networks.normalise import IMAGENET_MEAN, IMAGENET_STD, Normalise
+from meada.networks.resnet import cifar_network, sequential, zero_bias_head
 
 
 def lenet(num_classes: int = 10) -> nn.Module:
@@ -14,17 +14,11 @@ def lenet(num_classes: int = 10) -> nn.Module:
     4547466
     """
     return nn.Sequential(
-        nn.Conv2d(3, 64, 5),
-        nn.MaxPool2d(2),  # before the ReLU: the same values and gradients, a quarter of the work
-        nn.ReLU(),
-        nn.Conv2d(64, 128, 5),
-        nn.MaxPool2d(2),
-        nn.ReLU(),
-        nn.Flatten(),
-        nn.Linear(128 * 5 * 5, 1024),
-        nn.ReLU(),
-        nn.Linear(1024, 1024),
-        nn.ReLU(),
+        # Pooled before the ReLU: the same values and gradients, a quarter of the work.
+        *(nn.Conv2d(3, 64, 5), nn.MaxPool2d(2), nn.ReLU()),
+        *(nn.Conv2d(64, 128, 5), nn.MaxPool2d(2), nn.ReLU(), nn.Flatten()),
+        *(nn.Linear(128 * 5 * 5, 1024), nn.ReLU()),
+        *(nn.Linear(1024, 1024), nn.ReLU()),
         nn.Linear(1024, num_classes),
     )
 
@@ -39,20 +33,12 @@ def alexnet(num_classes: int = 1000) -> nn.Sequential:
     >>> list(net.state_dict())[:2], net.classifier[6]
     (['features.0.weight', 'features.0.bias'], Linear(in_features=4096, out_features=7, bias=True))
     """
-    features = nn.Sequential(
-        nn.Conv2d(3, 64, 11, stride=4, padding=2),
-        nn.ReLU(),  # not in place: a hook on the layer before would see its output change
-        nn.MaxPool2d(3, stride=2),
-        nn.Conv2d(64, 192, 5, padding=2),
-        nn.ReLU(),
-        nn.MaxPool2d(3, stride=2),
-        nn.Conv2d(192, 384, 3, padding=1),
-        nn.ReLU(),
-        nn.Conv2d(384, 256, 3, padding=1),
-        nn.ReLU(),
-        nn.Conv2d(256, 256, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(3, stride=2),
+    features = nn.Sequential(  # no ReLU in place: a hook on the layer before would see its output change
+        *(nn.Conv2d(3, 64, 11, stride=4, padding=2), nn.ReLU(), nn.MaxPool2d(3, stride=2)),
+        *(nn.Conv2d(64, 192, 5, padding=2), nn.ReLU(), nn.MaxPool2d(3, stride=2)),
+        *(nn.Conv2d(192, 384, 3, padding=1), nn.ReLU()),
+        *(nn.Conv2d(384, 256, 3, padding=1), nn.ReLU()),
+        *(nn.Conv2d(256, 256, 3, padding=1), nn.ReLU(), nn.MaxPool2d(3, stride=2)),
     )
     classifier = nn.Sequential(
         *(nn.Dropout(0.5), nn.Linear(256 * 6 * 6, 4096), nn.ReLU()),
@@ -94,16 +80,9 @@ def allconv(num_classes: int = 10) -> nn.Sequential:
         # A padded 1x1 convolution rings the map with what its bias alone gives: 8x8, then 10x10.
         _layer(192, 192, kernel=1),
         _layer(192, 192, kernel=1),
-        nn.AvgPool2d(8),  # the first 8x8 of the 10x10, as published
+        nn.AvgPool2d(8),  # the first 8x8 of the 10x10, as published; larger images are averaged after it
     )
-    net = sequential(
-        normalise=Normalise(CIFAR_MEAN, CIFAR_STD),
-        features=features,
-        average=nn.AdaptiveAvgPool2d(1),  # of larger images; nothing is left to do at 32x32
-        flatten=nn.Flatten(),
-        head=zero_bias_head(192, num_classes),
-    )
-    return he_normal(net)
+    return cifar_network(zero_bias_head(192, num_classes), features=features)
 
 
 def _layer(inputs: int, outputs: int, kernel: int = 3, padding: int = 1) -> nn.Sequential:

@@ -123,11 +123,9 @@ def _masking(layers: dict[Dropout, str], sample: WeightSample) -> Iterator[None]
 @contextmanager
 def _seeded(sample: WeightSample, stochastic: Collection[str]) -> Iterator[None]:
     """Other random layers that are named: the same numbers for the same sample and batch."""
-    if not stochastic:
-        yield
-        return
-    with torch.random.fork_rng():
-        torch.manual_seed(key(*sample.names))
+    with torch.random.fork_rng(enabled=bool(stochastic)):
+        if stochastic:
+            torch.manual_seed(key(*sample.names))
         yield
 
 

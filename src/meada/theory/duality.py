@@ -16,7 +16,7 @@ from scipy import sparse
 from torch import Tensor
 
 from meada.errors import MeadaError, check_range
-from meada.theory._checks import Real
+from meada.theory.bounds import Real
 from meada.types import Scalar
 
 PerAtom = Float[ndarray, " S"]

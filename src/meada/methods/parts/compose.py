@@ -49,20 +49,19 @@ def augmented(method: Method, augment: Augment) -> Method:
     return replace(method, augment=augment, families=method.families | getattr(augment, "families", frozenset()))
 
 
-@dataclass(frozen=True)
-class FlipAndCrop:
-    padding: int
+@dataclass(frozen=True, kw_only=True)
+class FlipCrop:
+    """Section 4.3: standard random left-right flipping and cropping, from black margins."""
+
+    padding: int = 4
     families: ClassVar[Families] = frozenset({"geometry"})
+
+    def __post_init__(self) -> None:
+        if self.padding < 0:
+            raise MeadaError(f"flip_crop: padding must be 0 or more pixels, got {self.padding}")
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
         return flip_and_crop(x, generator, self.padding)
 
 
-def flip_crop(*, padding: int = 4) -> Augment:
-    """Section 4.3: standard random left-right flipping and cropping, from black margins."""
-    if padding < 0:
-        raise MeadaError(f"flip_crop: padding must be 0 or more pixels, got {padding}")
-    return FlipAndCrop(padding)
-
-
-AUGMENTS: dict[str, Callable[..., Augment]] = {"flip_crop": flip_crop}
+AUGMENTS: dict[str, Callable[..., Augment]] = {"flip_crop": FlipCrop}

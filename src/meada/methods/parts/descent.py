@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import Field, PrivateAttr
@@ -12,10 +12,7 @@ from meada.settings import Settings
 
 
 class Descent(Settings):
-    """alpha and what goes with it. ``weight_decay`` stands for I(X;Z) in this phase (section 3):
-
-    plain L2, added to the gradient, not decoupled.
-    """
+    """The optimiser. Its ``weight_decay`` stands for I(X;Z) (section 3): L2, added to the gradient, not decoupled."""
 
     name: Literal["adam", "sgd"] = "adam"
     lr: float = Field(1e-4, gt=0)  # the paper's alpha
@@ -25,16 +22,11 @@ class Descent(Settings):
     schedule: Literal["constant", "cosine"] = "constant"
 
     def build(self, weights: Iterable[torch.nn.Parameter]) -> Optimizer:
+        # fused: one pass over the weights instead of one an operation
+        common: dict[str, Any] = {"lr": self.lr, "weight_decay": self.weight_decay, "fused": True}
         if self.name == "adam":
-            return torch.optim.Adam(weights, lr=self.lr, weight_decay=self.weight_decay, fused=True)
-        return torch.optim.SGD(
-            weights,
-            lr=self.lr,
-            momentum=self.momentum,
-            nesterov=self.nesterov,
-            weight_decay=self.weight_decay,
-            fused=True,  # one pass over the weights instead of one an operation
-        )
+            return torch.optim.Adam(weights, **common)
+        return torch.optim.SGD(weights, momentum=self.momentum, nesterov=self.nesterov, **common)
 
     def set_rate(self, optimiser: Optimizer, step: int, total_steps: int) -> None:
         for group in optimiser.param_groups:
