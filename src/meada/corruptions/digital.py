@@ -9,7 +9,7 @@ from jaxtyping import Float, Float64, UInt8
 from PIL import Image
 from torch.nn.functional import grid_sample
 
-from meada.corruptions.operators import LIFT_SINGLE, Layer, Levels, eight_bits, gaussian, luma, ratio
+from meada.corruptions.operators import LIFT_SINGLE, Layer, Levels, gaussian, luma, ratio
 from meada.streams import Streams
 
 Resized = Float[np.ndarray, "N C {height} {width}"]
@@ -50,7 +50,8 @@ def pixelate(x: Levels, rng: Streams, share: float) -> Levels:
 
 def jpeg_compression(x: Levels, rng: Streams, quality: float) -> Levels:
     """Through Pillow's JPEG encoder and back, image by image; 8 bits."""
-    channels_last = np.ascontiguousarray(eight_bits(x).transpose(0, 2, 3, 1))
+    whole = np.clip(np.rint(x), 0, 255).astype(np.uint8)
+    channels_last = np.ascontiguousarray(whole.transpose(0, 2, 3, 1))
     pictures = channels_last[..., 0] if x.shape[1] == 1 else channels_last
     decoded = np.stack([_through_jpeg(picture, int(quality)) for picture in pictures])
     return decoded.reshape(channels_last.shape).transpose(0, 3, 1, 2).astype(x.dtype)

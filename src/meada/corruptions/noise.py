@@ -9,6 +9,7 @@ from meada.corruptions.operators import Levels
 from meada.streams import Streams
 
 Masses = Float64[np.ndarray, "levels columns"]
+Counts = Float[np.ndarray, " rows"]
 COLUMNS = 256  # 5.7 deviations to each side at the largest rate, 500: what is left out is 1e-8
 ONE = 1 << 24  # a whole column
 
@@ -76,9 +77,7 @@ def _small_counts(rate: Levels, rng: Streams) -> Levels:
 
 
 @lru_cache(maxsize=10)
-def _aliases(
-    photons: float,
-) -> tuple[UInt32[np.ndarray, " rows"], Float[np.ndarray, " rows"], Float[np.ndarray, " rows"]]:
+def _aliases(photons: float) -> tuple[UInt32[np.ndarray, " rows"], Counts, Counts]:
     """``share``, ``own``, ``other``: column c of level v holds count ``own`` below ``share`` and ``other`` above it."""
     from scipy.stats import poisson  # takes most of a second to import
 

@@ -73,11 +73,6 @@ def _rows_of_a_cut(channels: int, rows: int, height: int, width: int) -> NDArray
 def _cut_by_index(padded: Tensor, top: Labels, left: Labels, shape: torch.Size) -> Tensor:
     """The same, pixel by pixel: for devices that numpy cannot reach."""
     (n, c, h, w), device = shape, padded.device
-    rows = top[:, None] + torch.arange(h, device=device)
-    columns = left[:, None] + torch.arange(w, device=device)
-    return padded[
-        torch.arange(n, device=device).view(n, 1, 1, 1),
-        torch.arange(c, device=device).view(1, c, 1, 1),
-        rows.view(n, 1, h, 1),
-        columns.view(n, 1, 1, w),
-    ]
+    image, channel, row, column = (torch.arange(size, device=device) for size in (n, c, h, w))
+    rows, columns = (top[:, None] + row).view(n, 1, h, 1), (left[:, None] + column).view(n, 1, 1, w)
+    return padded[image.view(n, 1, 1, 1), channel.view(1, c, 1, 1), rows, columns]

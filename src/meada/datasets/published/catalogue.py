@@ -127,7 +127,6 @@ _DOMAINS = (
     _cifar(100, "cifar-100-binary", {"train.bin": 153_700_000, "test.bin": 30_740_000}),
 )  # fmt: skip
 CATALOGUE: dict[str, Domain] = {entry.name: entry for entry in _DOMAINS}
-
 HEAD = 512  # bytes: enough to tell a page from data
 
 
