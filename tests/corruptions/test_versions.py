@@ -11,7 +11,8 @@ MADE = dict(
     gaussian_noise=(130.91, 15.48), shot_noise=(130.36, 13.22), impulse_noise=(131.22, 3.66),
     defocus_blur=(131.14, 11.19), glass_blur=(130.86, 18.62), motion_blur=(130.85, 26.28), zoom_blur=(131.47, 21.67),
     snow=(158.84, 27.36), frost=(177.55, 46.11), fog=(126.81, 31.43), brightness=(150.85, 19.38),
-    contrast=(130.98, 38.02), elastic_transform=(131.41, 33.1), pixelate=(131.51, 4.93), jpeg_compression=(131.52, 19.83),
+    contrast=(130.98, 38.02), elastic_transform=(131.41, 33.1), pixelate=(131.51, 4.93),
+    jpeg_compression=(131.52, 19.83),
 )  # fmt: skip
 
 

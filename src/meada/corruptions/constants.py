@@ -9,11 +9,11 @@ from meada.errors import MeadaError, nearest
 Constants = dict[str, tuple[tuple[float, ...], ...]]  # corruption -> severity - 1 -> its numbers
 
 
-def _rows(*rows: tuple[float, ...], pixels: int = 1) -> tuple[tuple[float, ...], ...]:
+def _rows(*rows: tuple[float | int, ...], pixels: int = 1) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(float(pixels * number) for number in row) for row in rows)
 
 
-def _each(*numbers: float) -> tuple[tuple[float, ...], ...]:
+def _each(*numbers: float | int) -> tuple[tuple[float, ...], ...]:
     return _rows(*((number,) for number in numbers))
 
 

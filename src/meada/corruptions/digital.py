@@ -107,7 +107,8 @@ def elastic_transform(x: Levels, rng: Streams, alpha: float, sigma: float, affin
     height, width = x.shape[2:]
     columns, rows = np.meshgrid(np.arange(width), np.arange(height))
     a, b, c = affine_maps(rng, height, width, affine).transpose(2, 1, 0)[..., None, None]
-    bent = sample(x, *(a * columns + b * rows + c), "about pixels")
+    across, along = a * columns + b * rows + c
+    bent = sample(x, across, along, "about pixels")
     if alpha == 0:
         return bent + LIFT_SINGLE
     right, down = (field(rng, height, width, alpha, sigma, lane) for lane in (1, 2))
