@@ -9,12 +9,12 @@ from meada.errors import MeadaError, nearest
 Constants = dict[str, tuple[tuple[float, ...], ...]]  # corruption -> severity - 1 -> its numbers
 
 
-def _each(*numbers: float | int) -> tuple[tuple[float, ...], ...]:
-    return tuple((float(number),) for number in numbers)
-
-
 def _rows(*rows: tuple[float | int, ...], pixels: int = 1) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(float(pixels * number) for number in row) for row in rows)
+
+
+def _each(*numbers: float | int) -> tuple[tuple[float, ...], ...]:
+    return _rows(*((number,) for number in numbers))
 
 
 CIFAR: Constants = {
@@ -72,13 +72,8 @@ IMAGENET: Constants = {
     "fog": _rows((1.5, 2), (2, 2), (2.5, 1.7), (2.5, 1.5), (3, 1.4)),
     "brightness": _each(0.1, 0.2, 0.3, 0.4, 0.5),
     "contrast": _each(0.4, 0.3, 0.2, 0.1, 0.05),
-    "elastic_transform": _rows(
-        (2, 0.7, 0.1),
-        (2, 0.08, 0.2),
-        (0.05, 0.01, 0.02),
-        (0.07, 0.01, 0.02),
-        (0.12, 0.01, 0.02),
-        pixels=244,  # as published, though the images are 224 pixels wide
+    "elastic_transform": _rows(  # 244 is as published, though the images are 224 pixels wide
+        (2, 0.7, 0.1), (2, 0.08, 0.2), (0.05, 0.01, 0.02), (0.07, 0.01, 0.02), (0.12, 0.01, 0.02), pixels=244
     ),
     "pixelate": _each(0.6, 0.5, 0.4, 0.3, 0.25),
     "jpeg_compression": _each(25, 18, 15, 10, 7),

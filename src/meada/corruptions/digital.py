@@ -9,7 +9,7 @@ from jaxtyping import Float, Float64, UInt8
 from PIL import Image
 from torch.nn.functional import grid_sample
 
-from meada.corruptions.operators import LIFT_SINGLE, Layer, Levels, eight_bits, gaussian, luma, ratio
+from meada.corruptions.operators import LIFT_SINGLE, Layer, Levels, gaussian, luma, ratio
 from meada.streams import Streams
 
 Resized = Float[np.ndarray, "N C {height} {width}"]
@@ -50,7 +50,8 @@ def pixelate(x: Levels, rng: Streams, share: float) -> Levels:
 
 def jpeg_compression(x: Levels, rng: Streams, quality: float) -> Levels:
     """Through Pillow's JPEG encoder and back, image by image; 8 bits."""
-    channels_last = np.ascontiguousarray(eight_bits(x).transpose(0, 2, 3, 1))
+    whole = np.clip(np.rint(x), 0, 255).astype(np.uint8)
+    channels_last = np.ascontiguousarray(whole.transpose(0, 2, 3, 1))
     pictures = channels_last[..., 0] if x.shape[1] == 1 else channels_last
     decoded = np.stack([_through_jpeg(picture, int(quality)) for picture in pictures])
     return decoded.reshape(channels_last.shape).transpose(0, 3, 1, 2).astype(x.dtype)
@@ -104,11 +105,13 @@ def box_weights(size: int, target: int) -> Float64[np.ndarray, "{target} {size}"
 def elastic_transform(x: Levels, rng: Streams, alpha: float, sigma: float, affine: float) -> Levels:
     """Corners move by up to ``affine`` pixels, then points by smooth fields of size ``alpha``; mirrored."""
     height, width = x.shape[2:]
-    bent = sample(x, *affine_grid(affine_maps(rng, height, width, affine), height, width), "about pixels")
+    columns, rows = np.meshgrid(np.arange(width), np.arange(height))
+    a, b, c = affine_maps(rng, height, width, affine).transpose(2, 1, 0)[..., None, None]
+    across, along = a * columns + b * rows + c
+    bent = sample(x, across, along, "about pixels")
     if alpha == 0:
         return bent + LIFT_SINGLE
     right, down = (field(rng, height, width, alpha, sigma, lane) for lane in (1, 2))
-    columns, rows = np.meshgrid(np.arange(width), np.arange(height))
     return sample(bent, columns + right, rows + down, "about edges") + LIFT_SINGLE
 
 
@@ -119,14 +122,6 @@ def affine_maps(rng: Streams, height: int, width: int, reach: float) -> Map:
     moved = points + rng.uniform((3, 2), -reach, reach)
     corners = np.concatenate([moved, np.ones_like(moved[..., :1])], 2)
     return np.linalg.solve(corners, np.broadcast_to(points, moved.shape)).swapaxes(1, 2)
-
-
-def affine_grid(maps: Map, height: int, width: int) -> tuple[Layer, Layer]:
-    """The source coordinates (x, y) of every pixel."""
-    columns, rows = np.arange(width), np.arange(height)[:, None]
-    a, b, c = maps.transpose(2, 1, 0)[..., None, None]
-    x, y = a * columns + b * rows + c
-    return x, y
 
 
 def field(rng: Streams, height: int, width: int, alpha: float, sigma: float, lane: int) -> Layer:

@@ -1,7 +1,6 @@
 """Noise corruptions: Gaussian, shot (photon counting), impulse and speckle noise."""
 
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Float64, Int64, UInt32
@@ -9,6 +8,8 @@ from jaxtyping import Float, Float64, Int64, UInt32
 from meada.corruptions.operators import Levels
 from meada.streams import Streams
 
+Masses = Float64[np.ndarray, "levels columns"]
+Counts = Float[np.ndarray, " rows"]
 COLUMNS = 256  # 5.7 deviations to each side at the largest rate, 500: what is left out is 1e-8
 ONE = 1 << 24  # a whole column
 
@@ -40,14 +41,6 @@ def speckle_noise(x: Levels, rng: Streams, deviation: float) -> Levels:
     noise = rng.normal(x.shape[1:])
     noise *= np.float32(deviation)
     return x + x * noise
-
-
-class Aliases(NamedTuple):
-    """Column c of level v holds count ``own`` below ``share`` and count ``other`` above it."""
-
-    share: UInt32[np.ndarray, " rows"]
-    own: Float[np.ndarray, " rows"]
-    other: Float[np.ndarray, " rows"]
 
 
 def poisson_counts(x: Levels, photons: float, rng: Streams) -> Levels:
@@ -84,7 +77,8 @@ def _small_counts(rate: Levels, rng: Streams) -> Levels:
 
 
 @lru_cache(maxsize=10)
-def _aliases(photons: float) -> Aliases:
+def _aliases(photons: float) -> tuple[UInt32[np.ndarray, " rows"], Counts, Counts]:
+    """``share``, ``own``, ``other``: column c of level v holds count ``own`` below ``share`` and ``other`` above it."""
     from scipy.stats import poisson  # takes most of a second to import
 
     rate = np.arange(256) / 255 * photons
@@ -94,12 +88,10 @@ def _aliases(photons: float) -> Aliases:
     share, other = _lay_out(mass / mass.sum(1, keepdims=True) * COLUMNS)
     swap = np.take_along_axis(count, other, 1)
     threshold = np.rint(share * ONE).astype(np.uint32)
-    return Aliases(threshold.ravel(), count.ravel().astype(np.float32), swap.ravel().astype(np.float32))
+    return threshold.ravel(), count.ravel().astype(np.float32), swap.ravel().astype(np.float32)
 
 
-def _lay_out(
-    mass: Float64[np.ndarray, "levels columns"],
-) -> tuple[Float64[np.ndarray, "levels columns"], Int64[np.ndarray, "levels columns"]]:
+def _lay_out(mass: Masses) -> tuple[Masses, Int64[np.ndarray, "levels columns"]]:
     """Fill the emptiest column from the fullest until all hold one; every level at once."""
     levels = np.arange(len(mass))
     share, other = np.ones_like(mass), np.tile(np.arange(mass.shape[1]), (len(mass), 1))

@@ -4,26 +4,19 @@ from functools import lru_cache
 from math import ceil
 
 import numpy as np
-from jaxtyping import Float, Float64, UInt8
+from jaxtyping import Float, Float64
 from scipy import sparse
 from scipy.ndimage import gaussian_filter1d, zoom
 
 Levels = Float[np.ndarray, "N C H W"]  # pixels on the scale 0..255, not yet cut to it
-Pixels = UInt8[np.ndarray, "N C H W"]
+Matrix = Float64[np.ndarray, "out in"]
 Layer = Float[np.ndarray, "N H W"]  # one value a pixel, whatever the channels
 
 # Truncation to 8 bits turns a rounding error just below a level into a whole level lost, so linear
 # filters, which owe a flat area its own level, lift their result by more than their rounding.
 LIFT = 1e-7  # of sums in double precision
 LIFT_SINGLE = 1e-3  # in single
-
-
-def eight_bits(x: Levels) -> Pixels:
-    """The nearest level of each pixel, for steps that the publication performs on 8-bit images."""
-    return np.clip(np.rint(x), 0, 255).astype(np.uint8)
-
-
-Matrix = Float64[np.ndarray, "out in"]
+LUMA = np.array([0.299, 0.587, 0.114])  # ITU-R BT.601
 
 
 def gaussian(x: Levels | Layer, sigma: float, mode: str = "nearest", truncate: float = 4.0) -> Levels | Layer:
@@ -72,9 +65,6 @@ def apply(operator: sparse.csr_array, x: Levels) -> Float[np.ndarray, "N C H W"]
     """
     columns = np.ascontiguousarray(x.reshape(-1, operator.shape[1]).T, dtype=np.float64)
     return ((operator @ columns).T + LIFT).reshape(x.shape)
-
-
-LUMA = np.array([0.299, 0.587, 0.114])  # ITU-R BT.601
 
 
 def luma(x: Levels) -> Float[np.ndarray, "N 1 H W"]:

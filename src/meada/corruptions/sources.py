@@ -75,14 +75,11 @@ class Tree:
         return sha256("".join(lines).encode(errors="surrogateescape")).hexdigest()
 
 
-Loader = Callable[[], Stack]  # of a test set that goes by a name
-
-
 def open_source(
-    text: str, labels: Path | None = None, size: int | None = None, sources: Mapping[str, Loader] | None = None
+    text: str, labels: Path | None = None, size: int | None = None, sources: Mapping[str, Callable[[], Stack]] = {}
 ) -> Stack | Tree:
     """A ``.npy`` file, a folder or one of the names in ``sources``, whichever ``text`` is."""
-    path, sources = Path(text), sources or {}
+    path = Path(text)
     if text in sources:
         return sources[text]()
     if path.is_dir():

@@ -26,21 +26,14 @@ TWIGS = 24  # on each side of a stem
 
 def snow(x: Levels, rng: Streams, *numbers: float) -> Levels:
     """Flakes: bright spots of enlarged noise, blurred as they fall, twice over a paler image."""
-    *noise, radius, sigma, keep = numbers
-    flakes = _flakes(rng, *x.shape[2:], *noise).astype(x.dtype)
-    fallen = motion(flakes[:, None], rng.uniform((), -135.0, -45.0, lane=1), radius, sigma)
+    mean, deviation, zoom, threshold, radius, sigma, keep = numbers
+    # only what the zoom shows is drawn
+    rows, columns = (zoom_matrix(side, zoom)[1].astype(np.float32) for side in x.shape[2:])
+    large = rows @ (mean + deviation * rng.normal((rows.shape[1], columns.shape[1]))) @ columns.T
+    flakes = np.floor(255 * np.clip(np.where(large < threshold, 0, large), 0, 1))
+    fallen = motion(flakes[:, None].astype(x.dtype), rng.uniform((), -135.0, -45.0, lane=1), radius, sigma)
     pale = np.maximum(x, luma(x) * 1.5 + 127.5)
     return x * keep + pale * (1 - keep) + fallen + fallen[:, :, ::-1, ::-1]
-
-
-def _flakes(
-    rng: Streams, height: int, width: int, mean: float, deviation: float, zoom: float, threshold: float
-) -> Layer:
-    """The layer before it is blurred, in whole levels; only what the zoom shows is drawn."""
-    (_, rows), (_, columns) = zoom_matrix(height, zoom), zoom_matrix(width, zoom)
-    noise = mean + deviation * rng.normal((rows.shape[1], columns.shape[1]))
-    large = rows.astype(np.float32) @ noise @ columns.astype(np.float32).T
-    return np.floor(255 * np.clip(np.where(large < threshold, 0, large), 0, 1))
 
 
 def frost(x: Levels, rng: Streams, keep: float, ice: float, scale: float) -> Levels:

@@ -24,6 +24,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import UInt8
 from PIL import Image, ImageDraw, ImageFont
 
@@ -77,8 +78,19 @@ def write(
     if workers < 1:
         raise MeadaError(f"workers must be 1 or more, got {workers}")
     out.mkdir(parents=True, exist_ok=True)
-    with _alone(out):
-        return _write_all(source, out, settings, workers, tell)
+    with _alone(out), _running(workers) as run:
+        sidecar = _merged(out / "corruptions.json", _sidecar(source, settings))
+        write_json(out / "corruptions.json", sidecar)
+        if isinstance(source, Tree):
+            first = source.read(0)
+            _write_tree(source, out, settings, run, tell)
+        else:
+            first = source.images[0].transpose(2, 0, 1)
+            _write_stack(source, out, settings, run, tell)
+        _save_png(out / "corruptions.png", picture(first, sidecar["corruptions"], settings))
+        sidecar["complete"] = True
+        write_json(out / "corruptions.json", sidecar)
+        return sidecar
 
 
 @contextmanager
@@ -97,21 +109,6 @@ def _alone(out: Path) -> Iterator[None]:
         raise MeadaError(f"{out} must be written by one process at a time, got a second meada corrupt") from None
     finally:
         os.close(handle)
-
-
-def _write_all(source: Stack | Tree, out: Path, settings: Settings, workers: int, tell: Tell) -> dict[str, Any]:
-    sidecar = _merged(out / "corruptions.json", _sidecar(source, settings))
-    write_json(out / "corruptions.json", sidecar)
-    with _running(workers) as run:
-        if isinstance(source, Tree):
-            _write_tree(source, out, settings, run, tell)
-        else:
-            _write_stack(source, out, settings, run, tell)
-    first = source.read(0) if isinstance(source, Tree) else source.images[0].transpose(2, 0, 1)
-    _save_png(out / "corruptions.png", picture(first, sidecar["corruptions"], settings))
-    done = sidecar | {"complete": True}
-    write_json(out / "corruptions.json", done)
-    return done
 
 
 def _sidecar(source: Stack | Tree, settings: Settings) -> dict[str, Any]:
@@ -184,7 +181,9 @@ def _write_corruption(shared: Path, path: Path, name: str, settings: Settings, r
     draft = path.with_name(f".{path.name}.partial")
     try:
         np.lib.format.open_memmap(draft, "w+", np.uint8, (total, *shape[1:]))
-        _claim(draft)
+        with naming(draft), open(draft, "r+b") as file:
+            # Take its bytes on disk now: written through a mapping, a full disk would kill the process.
+            os.posix_fallocate(file.fileno(), 0, draft.stat().st_size)
         tasks = [
             partial(_corrupt_chunk, shared, draft, name, place, severity, first, settings)
             for place, severity in enumerate(settings.severities)
@@ -195,12 +194,6 @@ def _write_corruption(shared: Path, path: Path, name: str, settings: Settings, r
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
-
-
-def _claim(path: Path) -> None:
-    """Take the file's bytes on disk now: written through a mapping, a full disk would kill the process."""
-    with naming(path), open(path, "r+b") as file:
-        os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
 
 
 def _corrupt_chunk(
@@ -276,15 +269,9 @@ def _running(workers: int) -> Iterator[Run]:
     if workers == 1:
         yield partial(map, call)
         return
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_one_thread)
+    # One thread per process: the processes are the parallelism.
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), torch.set_num_threads, (1,))
     try:
         yield partial(pool.map, call)
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _one_thread() -> None:
-    """One thread per process: the processes are the parallelism."""
-    import torch
-
-    torch.set_num_threads(1)

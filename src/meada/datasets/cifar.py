@@ -21,6 +21,8 @@ from meada.streams import stream
 
 SIDE, PIXELS = 32, 3 * 32 * 32
 TEN = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+HUNDRED = tuple(f"class {k}" for k in range(100))  # where the file of names is missing
+BATCHES = tuple(f"data_batch_{k}.bin" for k in range(1, 6))
 
 
 @dataclass(frozen=True)
@@ -29,32 +31,15 @@ class Published:
 
     name: str
     classes: tuple[str, ...]
-    corrupted: str  # the published folder of its corruptions
     folder: str
     train: tuple[str, ...]
     test: tuple[str, ...]
     label_bytes: int  # before each image; the last one is the class
 
 
-CIFAR10 = Published(
-    name="cifar10",
-    classes=TEN,
-    corrupted="CIFAR-10-C",
-    folder="cifar-10-batches-bin",
-    train=tuple(f"data_batch_{k}.bin" for k in range(1, 6)),
-    test=("test_batch.bin",),
-    label_bytes=1,
-)
-CIFAR100 = Published(
-    name="cifar100",
-    classes=tuple(f"class {k}" for k in range(100)),  # where the file of names is missing
-    corrupted="CIFAR-100-C",
-    folder="cifar-100-binary",
-    train=("train.bin",),
-    test=("test.bin",),
-    label_bytes=2,  # the coarse class, then the fine one
-)
-
+CIFAR10 = Published("cifar10", TEN, "cifar-10-batches-bin", BATCHES, ("test_batch.bin",), label_bytes=1)
+# two label bytes: the coarse class, then the fine one
+CIFAR100 = Published("cifar100", HUNDRED, "cifar-100-binary", ("train.bin",), ("test.bin",), label_bytes=2)
 PUBLISHED = {one.name: one for one in (CIFAR10, CIFAR100)}
 
 
@@ -83,17 +68,18 @@ def cifar(
     if not 1 <= test <= len(clean):
         raise MeadaError(f"test must be from 1 to the {len(clean):,} test images of {published.name}, got {test:,}")
     order = torch.randperm(len(whole), generator=stream(split_seed, "held out", published.name))
-    held = cifar_c.open_set(published.corrupted, folder, clean, test, corrupted)
+    name = f"CIFAR-{len(published.classes)}-C"  # the published folder of its corruptions
+    targets, made = cifar_c.open_set(name, folder, clean, test, corrupted)
     return Task(
         classes=_classes(published, home),
         train=whole[order[validation : validation + train].sort().values],
         validation=whole[order[:validation].sort().values],
-        targets=held.targets,
+        targets=targets,
         sources=(published.name,),
         provenance={
             published.name: f"{train:,} images to train on and {validation:,} held out, drawn by seed {split_seed} of "
             f"the training split; {home.name} md5 {md5(home)}",
-            **held.provenance,
+            **made,
         },
         clean=clean.first(test),
         severities=len(SEVERITIES),

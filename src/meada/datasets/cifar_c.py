@@ -39,11 +39,8 @@ class Corrupted(Mapping[str, Samples]):
 
     def __getitem__(self, name: str) -> Samples:
         pixels = torch.from_numpy(map_npy(self.files[name], "c")).permute(0, 3, 1, 2)
-        n = len(self.labels)
-        if n < self.total:
-            parts = pixels.unflatten(0, (len(SEVERITIES), self.total))
-            pixels = parts[:, :n].flatten(0, 1)
-        return Samples(pixels, self.labels.repeat(len(SEVERITIES)))
+        parts = pixels.unflatten(0, (len(SEVERITIES), self.total))[:, : len(self.labels)]
+        return Samples(parts.flatten(0, 1), self.labels.repeat(len(SEVERITIES)))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.files)
@@ -52,14 +49,8 @@ class Corrupted(Mapping[str, Samples]):
         return len(self.files)
 
 
-@dataclass(frozen=True)
-class Held:
-    targets: Corrupted
-    provenance: dict[str, str]
-
-
-def open_set(name: str, root: Path, clean: Samples, test: int, which: str) -> Held:
-    """The corrupted copies of the first ``test`` of ``clean``: see :func:`meada.datasets.cifar`."""
+def open_set(name: str, root: Path, clean: Samples, test: int, which: str) -> tuple[Corrupted, dict[str, str]]:
+    """The corrupted copies of the first ``test`` of ``clean``, see :func:`meada.datasets.cifar`; their provenance."""
     folder = root / name
     if which == "official" and (folder / SIDECAR).exists():
         raise MeadaError(
@@ -73,7 +64,7 @@ def open_set(name: str, root: Path, clean: Samples, test: int, which: str) -> He
     return _open(folder, clean, test)
 
 
-def _open(folder: Path, clean: Samples, test: int) -> Held:
+def _open(folder: Path, clean: Samples, test: int) -> tuple[Corrupted, dict[str, str]]:
     """Check all of a folder before any of it is used."""
     if not folder.is_dir():
         raise MeadaError(
@@ -97,7 +88,7 @@ def _open(folder: Path, clean: Samples, test: int) -> Held:
     extra = [name for name in VALIDATION if (folder / f"{name}.npy").exists()]
     about = _about(folder, sidecar, test, total)
     left = {"left out": f"{', '.join(extra)}: not of the fifteen"} if extra else {}
-    return Held(Corrupted(files, clean.labels[:test], total), {"corruptions": about, **left})
+    return Corrupted(files, clean.labels[:test], total), {"corruptions": about, **left}
 
 
 def _sidecar(folder: Path) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """Digits (section 4.1): train on 10,000 MNIST images, test on SVHN, MNIST-M, SYN and USPS."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -15,6 +17,7 @@ from meada.datasets.task import Samples, Sizes, Task, check
 from meada.errors import MeadaError, check_range, nearest
 from meada.files import data_root
 
+T = TypeVar("T")
 CLASSES = tuple("0123456789")
 SIDE = 32  # pixels, all domains
 TARGETS = ("svhn", "mnist_m", "syn", "usps")  # in the order of Table 1
@@ -32,7 +35,14 @@ def digits(
     """
     folder = data_root(root)
     names = _targets(targets, folder)
-    source = _first(read_mnist(folder, "train"), train, validation)
+    raw = read_mnist(folder, "train")
+    check_range("digits", "[1, inf)", train=train, validation=validation)
+    if train + validation > len(raw.labels):
+        raise MeadaError(
+            f"train = {train:,} and validation = {validation:,} images do not fit in "
+            f"the {len(raw.labels):,} training images of mnist"
+        )
+    source = samples(Raw(raw.images[: train + validation], raw.labels[: train + validation]))
     return Task(
         classes=CLASSES,
         train=source[torch.arange(train)],
@@ -64,41 +74,33 @@ def load_domain(name: str, root: str | Path | None = None) -> Samples:
 
 def read_mnist(root: Path, split: str = "t10k") -> Raw:
     """MNIST as published; ``split`` is ``train`` or ``t10k``, as in the files' names."""
-    entry = CATALOGUE["mnist"]
-    images, labels = (file for file in entry.files if file.name.startswith(split))
-    with catalogue.advised(entry, images):
-        pixels = formats.read_idx_images(catalogue.locate(images, root))
-    with catalogue.advised(entry, labels):
-        return formats.with_idx_labels(pixels, catalogue.locate(labels, root))
+    first = 0 if split == "train" else 2
+    pixels = _read("mnist", root, formats.read_idx_images, first)
+    return _read("mnist", root, partial(formats.with_idx_labels, pixels), first + 1)
 
 
 def read_mnist_m(root: Path) -> Raw:
     """MNIST-M's test images in the order of their list."""
-    entry = CATALOGUE["mnist_m"]
-    listing, folder = entry.files
-    with catalogue.advised(entry, listing):
-        entries = formats.read_png_list(catalogue.locate(listing, root))
-    with catalogue.advised(entry, folder):
-        return formats.read_pngs(entries, catalogue.locate(folder, root))
+    entries = _read("mnist_m", root, formats.read_png_list)
+    return _read("mnist_m", root, partial(formats.read_pngs, entries), 1)
 
 
-def _read_single(name: str, read: Callable[[Path], Raw]) -> Callable[[Path], Raw]:
-    entry, file = CATALOGUE[name], CATALOGUE[name].files[0]
-
-    def reader(root: Path) -> Raw:
-        with catalogue.advised(entry, file):
-            return read(catalogue.locate(file, root))
-
-    return reader
+def _read(name: str, root: Path, read: Callable[[Path], T], number: int = 0) -> T:
+    """One file of a domain; whatever is found wrong with it is said together with what is published."""
+    entry, file = CATALOGUE[name], CATALOGUE[name].files[number]
+    try:
+        return read(catalogue.locate(file, root))
+    except MeadaError as error:
+        raise MeadaError(f"{error}; {catalogue.advice(entry, file)}") from error
 
 
 # a domain's name -> its test split as published
 READERS: dict[str, Callable[[Path], Raw]] = {
     "mnist": read_mnist,
-    "svhn": _read_single("svhn", formats.read_svhn),
+    "svhn": lambda root: _read("svhn", root, formats.read_svhn),
     "mnist_m": read_mnist_m,
-    "syn": _read_single("syn", formats.read_svhn),
-    "usps": _read_single("usps", formats.read_libsvm),
+    "syn": lambda root: _read("syn", root, formats.read_svhn),
+    "usps": lambda root: _read("usps", root, formats.read_libsvm),
 }
 
 
@@ -122,17 +124,6 @@ def resized(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
         wide = Image.fromarray(image).resize((SIDE, SIDE), Image.Resampling.BILINEAR)
         out[row] = np.asarray(wide)
     return out
-
-
-def _first(raw: Raw, train: int, validation: int) -> Samples:
-    check_range("digits", "[1, inf)", train=train, validation=validation)
-    if train + validation > len(raw.labels):
-        raise MeadaError(
-            f"train = {train:,} and validation = {validation:,} images do not fit in "
-            f"the {len(raw.labels):,} training images of mnist"
-        )
-    wanted = slice(train + validation)
-    return samples(Raw(raw.images[wanted], raw.labels[wanted]))
 
 
 def _targets(targets: str | Sequence[str], root: Path) -> list[str]:

@@ -65,9 +65,8 @@ def arrays(data: Any, side: int) -> tuple[Tensor, Labels] | None:
     """Images and labels that are there as a whole: two arrays, or a folder (memory-mapped)."""
     if isinstance(data, str | Path):  # CLASS/*.jpg; classes are numbered in the order of their names
         from meada.datasets.folder import read_pictures
-        from meada.datasets.pictures.survey import survey
 
-        samples = read_pictures(Path(data), survey(Path(data)).classes, side)
+        samples = read_pictures(Path(data), None, side)
         return samples.images, samples.labels
     if not isinstance(data, tuple | list):
         return None

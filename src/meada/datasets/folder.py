@@ -16,6 +16,8 @@ from meada.datasets.task import Samples, Task
 from meada.errors import MeadaError, check_range
 from meada.machine.terminal import Count
 
+Chosen = tuple[Survey, list[Picture]]  # a folder, and those of its pictures that are used
+
 
 def folder(
     *,
@@ -83,9 +85,9 @@ def folder(
 
 def targets(
     tests: Sequence[str], own: Survey, *, group: str = "", cache: str | Path | None = None, tell: Count | None = None
-) -> dict[str, tuple[Survey, list[Picture]]]:
+) -> dict[str, Chosen]:
     """Each test folder by its name; one that holds domains is as many tests."""
-    found: dict[str, tuple[Survey, list[Picture]]] = {}
+    found: dict[str, Chosen] = {}
     classes, learnt = own.classes, {look.content: file for file, look in own.looks.items()}
     for test in tests:
         one = survey(Path(test), group=_group_of(Path(test), group), cache=cache, tell=tell)
@@ -106,15 +108,16 @@ def targets(
     return found
 
 
-def read_pictures(path: Path, classes: Sequence[str], side: int, cache: str | Path | None = None) -> Samples:
-    """All pictures of a folder that are of ``classes``, in their order."""
-    found = survey(path, cache=cache)
+def read_pictures(path: Path, classes: Sequence[str] | None, side: int) -> Samples:
+    """All pictures of a folder that are of ``classes``, by default its own, in their order."""
+    found = survey(path)
+    classes = found.classes if classes is None else classes
     known = [p for p in found.pictures if p.label in classes]
     if not known:
         theirs, ours = (", ".join(list(names)[:4]) for names in (found.classes, classes))
         raise MeadaError(f"{path} must have some of the classes {ours}, got {theirs}")
     listing = Listing("all", found.root, tuple(p.file for p in known))
-    (images,) = load_images([listing], side, folder=cache, tell=say, lenient=True)
+    (images,) = load_images([listing], side, tell=say, lenient=True)
     labels = torch.tensor([list(classes).index(p.label) for p in known], dtype=torch.int64)
     return Samples(images, labels)
 
@@ -135,9 +138,8 @@ def _free(name: str, path: Path, taken: Collection[str]) -> str:
 
 
 def _load(
-    parts: Mapping[str, tuple[Survey, list[Picture]]], own: Survey, side: int, cache: str | Path | None,
-    tell: Count | None,
-) -> list[Samples]:  # fmt: skip
+    parts: Mapping[str, Chosen], own: Survey, side: int, cache: str | Path | None, tell: Count | None
+) -> list[Samples]:
     listings = [Listing(name, of.root, tuple(p.file for p in chosen)) for name, (of, chosen) in parts.items()]
     images = load_images(listings, side, folder=cache, tell=tell or say, lenient=True)
     return [Samples(x, *_labels(chosen, own)) for x, (_, chosen) in zip(images, parts.values(), strict=True)]
@@ -154,9 +156,8 @@ def _labels(chosen: Sequence[Picture], own: Survey) -> tuple[torch.Tensor, torch
 
 
 def _provenance(
-    own: Survey, fit: Sequence[Picture], kept: Sequence[Picture], met: Mapping[str, tuple[Survey, list[Picture]]],
-    side: int,
-) -> dict[str, str]:  # fmt: skip
+    own: Survey, fit: Sequence[Picture], kept: Sequence[Picture], met: Mapping[str, Chosen], side: int
+) -> dict[str, str]:
     how = f"at {side}x{side} (Pillow, bilinear)"
     learnt, held = (Counter(p.domain for p in part) for part in (fit, kept))
     said = {
@@ -171,9 +172,7 @@ def _provenance(
     return said | ({"left out": "; ".join(notes)} if notes else {})
 
 
-def _warnings(
-    own: Survey, fit: Sequence[Picture], kept: Sequence[Picture], met: Mapping[str, tuple[Survey, list[Picture]]]
-) -> dict[str, str]:
+def _warnings(own: Survey, fit: list[Picture], kept: list[Picture], met: Mapping[str, Chosen]) -> dict[str, str]:
     notes = [*warnings(own, fit, kept)]
     groups = {p.group for p in own.pictures} - {""}
     for name, (one, part) in met.items():

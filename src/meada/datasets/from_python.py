@@ -21,7 +21,6 @@ from meada.datasets.pictures.decode import eight_bits, flat
 from meada.errors import MeadaError
 from meada.files import write_text
 from meada.images.inputs import in_unit_range
-from meada.machine.terminal import Count
 
 IMAGE_KEYS = ("image", "img", "images", "picture", "pixel_values", "x")
 LABEL_KEYS = ("label", "labels", "fine_label", "class", "target", "y")
@@ -37,7 +36,7 @@ class Columns(NamedTuple):
     names: tuple[str, ...] = ()  # of the classes, where the data set knows them
 
 
-def pictures_of(data: Any, folder: Path, *, name: str = "data", group: str = "", tell: Count | None = None) -> Path:
+def pictures_of(data: Any, folder: Path, *, name: str = "data", group: str = "") -> Path:
     """The path of a folder or CSV file as it is; of a data set, a CSV file of pictures written below ``folder``.
 
     The list is written last: where it is there, the pictures are whole, and they are not written again.
@@ -50,15 +49,13 @@ def pictures_of(data: Any, folder: Path, *, name: str = "data", group: str = "",
         _same_labels(data, columns, listing)
         return listing
     (folder / name).mkdir(parents=True, exist_ok=True)
-    lines, n = list[list[Any]](), len(data)
-    for k in range(n):
+    lines = list[list[Any]]()
+    for k in range(len(data)):
         item = data[k]
         file = f"{name}/{k:08}.png"
         _picture(_entry(item, columns.image, k), k).save(folder / file, compress_level=1)
         more = [_entry(item, group, k)] if group and isinstance(item, Mapping) and group in item else []
         lines.append([file, _label(_entry(item, columns.label, k), k), *more])
-        if tell:
-            tell(k + 1, n)
     write_text(listing, _as_csv(lines, columns.names, group))
     return listing
 

@@ -59,11 +59,6 @@ class Task:
         for name, part in self.parts().items():
             check(name, part, len(self.classes), multilabel=self.multilabel)
 
-    @property
-    def sizes(self) -> Sizes:
-        targets = {name: len(part) for name, part in self.targets.items()}
-        return Sizes(len(self.classes), len(self.train), targets, len(self.sources), self.train.images.shape[-1])
-
     def parts(self) -> dict[str, Samples]:
         clean = {} if self.clean is None else {"clean": self.clean}
         return {"train": self.train, "validation": self.validation, **clean, **self.targets}

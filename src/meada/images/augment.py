@@ -34,7 +34,10 @@ def mirror_and_cut(images: Tensor, mirrored: Tensor, top: Labels, left: Labels, 
 
     ``top`` and ``left`` say where in the padded image the cut begins, from 0 to ``2 * padding``.
     """
-    _check(images, padding)
+    if images.ndim != 4 or 0 in images.shape[1:]:
+        raise MeadaError(f"images must have shape (N, C, H, W), got {tuple(images.shape)}")
+    if padding < 0:
+        raise MeadaError(f"padding must be 0 or more pixels, got {padding}")
     top, left = top.to(images.device), left.to(images.device)
     mirrored = mirrored.to(images.device)
     # Mirrored first, or cut first from the mirrored place: the same, and the second is less to pad.
@@ -70,18 +73,6 @@ def _rows_of_a_cut(channels: int, rows: int, height: int, width: int) -> NDArray
 def _cut_by_index(padded: Tensor, top: Labels, left: Labels, shape: torch.Size) -> Tensor:
     """The same, pixel by pixel: for devices that numpy cannot reach."""
     (n, c, h, w), device = shape, padded.device
-    rows = top[:, None] + torch.arange(h, device=device)
-    columns = left[:, None] + torch.arange(w, device=device)
-    return padded[
-        torch.arange(n, device=device).view(n, 1, 1, 1),
-        torch.arange(c, device=device).view(1, c, 1, 1),
-        rows.view(n, 1, h, 1),
-        columns.view(n, 1, 1, w),
-    ]
-
-
-def _check(images: Tensor, padding: int) -> None:
-    if images.ndim != 4 or 0 in images.shape[1:]:
-        raise MeadaError(f"images must have shape (N, C, H, W), got {tuple(images.shape)}")
-    if padding < 0:
-        raise MeadaError(f"padding must be 0 or more pixels, got {padding}")
+    image, channel, row, column = (torch.arange(size, device=device) for size in (n, c, h, w))
+    rows, columns = (top[:, None] + row).view(n, 1, h, 1), (left[:, None] + column).view(n, 1, 1, w)
+    return padded[image.view(n, 1, 1, 1), channel.view(1, c, 1, 1), rows, columns]

@@ -36,9 +36,9 @@ def images_and_labels(
             check_gradients(net)
     images = as_images(x)
     labels = as_labels(y, len(images))
-    weight = next((p for p in net.parameters() if p.is_floating_point()), None) if net is not None else None
     scaled = torch.div(images, 255) if images.dtype == torch.uint8 else images
-    where = scaled if weight is None else weight
+    weights = () if net is None else net.parameters()
+    where = next((p for p in weights if p.is_floating_point()), scaled)
     return scaled.to(where), labels.to(where.device)
 
 
@@ -49,14 +49,9 @@ def as_images(x: Any) -> Tensor:
     if images.dtype == torch.uint8:
         return images
     if not images.is_floating_point():
-        raise MeadaError(
-            f"images must be floats in [0, 1] or uint8 from 0 to 255, got {_name(images.dtype)}: "
-            + (
-                "use images.float()"
-                if images.dtype == torch.bool
-                else "for values from 0 to 255 use images.to(torch.uint8)"
-            )
-        )
+        whole = "for values from 0 to 255 use images.to(torch.uint8)"
+        hint = "use images.float()" if images.dtype == torch.bool else whole
+        raise MeadaError(f"images must be floats in [0, 1] or uint8 from 0 to 255, got {_name(images.dtype)}: {hint}")
     return in_unit_range(images)
 
 
@@ -72,9 +67,8 @@ def in_unit_range(images: Tensor) -> Tensor:
     if low >= 0 and high <= 1:
         return images
     if not np.isfinite([low, high]).all():
-        raise MeadaError(
-            f"images must be finite, got {int((~images.isfinite()).sum())} values that are NaN or infinite"
-        )
+        wrong = int((~images.isfinite()).sum())
+        raise MeadaError(f"images must be finite, got {wrong} values that are NaN or infinite")
     if low >= -ROUNDING and high <= 1 + ROUNDING:
         return images.clamp(0, 1)
     raise MeadaError(f"images must have values in [0, 1], got values from {low:.4g} to {high:.4g}: {_cause(low, high)}")

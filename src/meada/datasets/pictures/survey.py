@@ -24,6 +24,8 @@ from meada.machine.terminal import Count
 
 T = TypeVar("T")
 K = TypeVar("K")
+FORMAT = "meada-survey/2"
+FEWEST = 2  # classes that a classifier needs
 SHAPE = (9, 8)  # pixels that the coarse hash compares, each with its right neighbour: 8 x 8 bits
 MARGIN = 2  # levels that the right neighbour must be brighter by: noise of a flat area is no edge
 BITS = 64
@@ -82,10 +84,6 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     for item in items:
         found.setdefault(key(item), []).append(item)
     return found
-
-
-FORMAT = "meada-survey/2"
-FEWEST = 2  # classes that a classifier needs
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
 """The published data sets: their files, sizes, checksums and addresses, and where they lie on disk."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,11 +76,12 @@ def _mnist(name: str, size: int, md5: str) -> File:
     return File(f"mnist/{name}", size, md5, _MNIST + name)
 
 
-def _cifar(name: str, archive: str, folder: str, files: dict[str, int]) -> Domain:
+def _cifar(classes: int, folder: str, files: dict[str, int]) -> Domain:
     """The archive unpacks to a folder of its own; no checksums of its files are published."""
-    about = f"photographs of {name.removeprefix('cifar')} classes, train and test, binary version"
+    name, about = f"cifar{classes}", f"photographs of {classes} classes, train and test, binary version"
     held = tuple(File(f"{folder}/{file}", size) for file, size in files.items())
-    return Domain(name, about, 60_000, held, f"{_KRIZ} ({archive}, unpacked in the data folder)", ("", name))
+    page = f"{_KRIZ} (cifar-{classes}-binary.tar.gz, unpacked in the data folder)"
+    return Domain(name, about, 60_000, held, page, ("", name))
 
 
 PACS = Domain(
@@ -121,16 +121,12 @@ _DOMAINS = (
     ),
     PACS,
     _cifar(
-        "cifar10", "cifar-10-binary.tar.gz", "cifar-10-batches-bin",
+        10, "cifar-10-batches-bin",
         dict.fromkeys([*(f"data_batch_{k}.bin" for k in range(1, 6)), "test_batch.bin"], 30_730_000),
     ),
-    _cifar(
-        "cifar100", "cifar-100-binary.tar.gz", "cifar-100-binary",
-        {"train.bin": 153_700_000, "test.bin": 30_740_000},
-    ),
+    _cifar(100, "cifar-100-binary", {"train.bin": 153_700_000, "test.bin": 30_740_000}),
 )  # fmt: skip
 CATALOGUE: dict[str, Domain] = {entry.name: entry for entry in _DOMAINS}
-
 HEAD = 512  # bytes: enough to tell a page from data
 
 
@@ -162,15 +158,6 @@ def locate(file: File, root: Path) -> Path:
                 return path
         problem = "is a web page, not data"
     raise MeadaError(f"{path} {problem}")
-
-
-@contextmanager
-def advised(entry: Domain, file: File) -> Iterator[None]:
-    """Whatever is found wrong inside is said together with what is published."""
-    try:
-        yield
-    except MeadaError as error:
-        raise MeadaError(f"{error}; {advice(entry, file)}") from error
 
 
 def looks_like_html(start: bytes) -> bool:

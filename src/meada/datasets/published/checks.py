@@ -1,6 +1,5 @@
 """Check which published data sets are present and whether their files are whole."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -40,7 +39,7 @@ def count_images(name: str, root: Path) -> int:
     return len(READERS[name](root).labels)
 
 
-def examine(entry: Domain, root: Path, count: Callable[[str, Path], int] = count_images) -> Report:
+def examine(entry: Domain, root: Path) -> Report:
     """Whether the domain is there, readable and as published.
 
     Readable data whose checksum or number of images is not the published one is ``different``.
@@ -51,7 +50,7 @@ def examine(entry: Domain, root: Path, count: Callable[[str, Path], int] = count
         note = f"{root / missing[0].path} is missing; {advice(entry, missing[0])}"
         return Report(entry.name, state, note)
     try:
-        images = count(entry.name, root)
+        images = count_images(entry.name, root)
         sums = {file: catalogue.md5(root / file.path) for file in entry.files}
     except (MeadaError, OSError) as error:
         return Report(entry.name, "unreadable", str(error))

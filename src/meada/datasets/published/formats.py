@@ -19,15 +19,15 @@ from PIL import Image
 from meada.errors import MeadaError
 from meada.machine.limits import MIB, UNPACKED, inflated, read_text, regular, unpacked
 
+UNSIGNED_BYTE = 0x08  # the third byte of idx's magic number; the fourth is the number of dimensions
+LIBSVM_TEXT = 64 * MIB  # bytes of text: the 2,007 published images take 6
+
 
 class Raw(NamedTuple):
     """Images as they are stored, (N, H, W) if grey, (N, 3, H, W) if coloured; a label each."""
 
     images: NDArray[np.uint8]
     labels: NDArray[np.int64]
-
-
-UNSIGNED_BYTE = 0x08  # the third byte of the magic number; the fourth is the number of dimensions
 
 
 def read_idx_images(path: Path, side: int = 28) -> NDArray[np.uint8]:
@@ -151,9 +151,6 @@ def _elements(content: memoryview, order: str) -> Iterator[tuple[int, memoryview
         yield kind, content[start : start + size]
         # data are padded to 8 bytes, except what is compressed
         at = start + size + (0 if kind == COMPRESSED else -(start + size) % 8)
-
-
-LIBSVM_TEXT = 64 * MIB  # bytes of text: the 2,007 published images take 6
 
 
 def read_libsvm(path: Path, side: int = 16) -> Raw:
