@@ -7,7 +7,7 @@ ROOT = Path(__file__).parents[1] / "src" / "meada"
 # From the bottom up. A module may import from its own package and from those above it in this list.
 ORDER = [
     "types", "errors", "files", "streams", "settings", "lookup",
-    "entropy", "transport", "machine", "theory", "objective",
+    "entropy", "machine", "theory", "objective",
     "images", "corruptions", "networks", "units", "spaces", "maximise",
     "pool", "averaging", "methods", "minimise", "datasets", "evaluation", "algorithm",
     "runs", "reproduce", "reports", "deploy", "robustify", "integrations", "cli",

@@ -5,8 +5,7 @@ import math
 import torch
 from torch.testing import assert_close
 
-from meada.objective import Objective
-from meada.transport import semantic_cost
+from meada.objective import Objective, semantic_cost
 
 
 def test_each_term_has_its_weight_and_sign():

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from meada.entropy import bernoulli_entropy, softmax_entropy
-from meada.transport import semantic_cost
 from meada.types import Embedding, LabelMatrix, Labels, Logits, PerSample
 
 
@@ -33,3 +32,15 @@ class Objective:
 def bernoulli_cross_entropy(logits: Logits, y: LabelMatrix) -> PerSample:
     """Of independent labels: the sum of their cross-entropies."""
     return binary_cross_entropy_with_logits(logits, y.to(logits), reduction="none").sum(-1)
+
+
+def semantic_cost(z: Embedding, z0: Embedding) -> PerSample:
+    r"""Transport cost c_theta: the squared distance of embeddings, :math:`c = \lVert z - z_0 \rVert_2^2`.
+
+    The paper adds an infinite cost for a changed label; labels never change here.
+
+    >>> import torch
+    >>> semantic_cost(torch.tensor([[3.0, 4.0]]), torch.zeros(1, 2))
+    tensor([25.])
+    """
+    return (z - z0).square().sum(-1)

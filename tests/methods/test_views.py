@@ -14,7 +14,7 @@ from meada.methods.augmax import hardest_mixture
 from meada.methods.augmix import divergence
 from meada.methods.method import Context
 from meada.spaces import SPACES, view_random
-from meada.spaces.mixture import blend, mixture
+from meada.spaces.combine import blend, mixture
 from meada.types import Batch
 
 

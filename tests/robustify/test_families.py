@@ -5,8 +5,7 @@ from torch import nn
 
 from meada.datasets import Samples
 from meada.robustify.families import choose_families, grey, luminance, space_of
-from meada.spaces import view_random
-from meada.spaces.wide import MEMBERS
+from meada.spaces import MEMBERS, view_random
 
 
 class Reads(nn.Module):

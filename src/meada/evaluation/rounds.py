@@ -18,10 +18,10 @@ from meada.errors import MeadaError
 from meada.evaluation.score import predict, refuse_non_finite
 from meada.networks.embedding import unwrap
 from meada.networks.posterior import PosteriorOutputs, posterior_passes
+from meada.objective import semantic_cost
 from meada.pool import Pool
 from meada.theory.concentration import entropy_deviation_bound, sharper_deviation_bound
 from meada.theory.information import plug_in_entropy
-from meada.transport import semantic_cost
 from meada.types import Images, Labels, PerSample
 
 SAMPLE = 2_048  # images of the block that are measured, evenly spread

@@ -57,11 +57,6 @@ def _for_each_batch(
                 use(_logits(net, part), truth)
 
 
-def _check_some(n: int) -> None:
-    if not n:
-        raise MeadaError("data must hold at least one labelled image, got none")
-
-
 def _shared_out(net: nn.Module, images: Tensor, batch_size: int, world: World) -> Logits:
     batches = torch.arange(len(images)).split(batch_size)
     classes = predict(net, images[:1]).shape[1]
@@ -107,9 +102,12 @@ class PerImage:
         return len(self.rows) // 5
 
     def add(self, logits: Logits, labels: Labels) -> None:
-        confidence, hit = _confidence(logits, labels)
-        right = (logits.argmax(-1) == labels).double()
-        each = (right, confidence, hit, _log_likelihood(logits, labels), _squared_distance(logits, labels))
+        wide = logits.double()
+        p, right = wide.softmax(-1), (logits.argmax(-1) == labels).double()
+        confidence, guess = p.max(-1)
+        log_likelihood = wide.log_softmax(-1).gather(1, labels[:, None])[:, 0]
+        distance = (p - one_hot(labels, p.shape[-1])).square().sum(-1)
+        each = (right, confidence, (guess == labels).double(), log_likelihood, distance)
         self.rows.frombytes(torch.stack(each, 1).numpy().tobytes())
         self.wrong += _non_finite(logits)
 
@@ -119,8 +117,9 @@ class PerImage:
         return {
             "accuracy": 100 * int(right.sum()) / len(rows),
             "n": len(rows),
-            "ece": _calibration_gap(confidence, hit, 15),
-            "nll": _mean_of_truth(log_likelihood),
+            "ece": calibration_gap(confidence, hit),
+            # nll_loss adds in the order of cross_entropy: the same bits as of all classes at once
+            "nll": float(nll_loss(log_likelihood[:, None], torch.zeros(len(rows), dtype=torch.long))),
             "brier": float(distance.mean()),
         }
 
@@ -204,55 +203,14 @@ def _scored(
         kept.extend([(logits, labels)] if keep else [])
 
     _for_each_batch(net, data, batch_size, world, side, use)
-    _check_some(len(found))
+    if not len(found):
+        raise MeadaError("data must hold at least one labelled image, got none")
     nothing = torch.empty(0, 0), torch.empty(0, dtype=torch.long)
     return found, (torch.cat([a for a, _ in kept]), torch.cat([b for _, b in kept])) if keep else nothing
 
 
-def negative_log_likelihood(logits: Logits, labels: Labels) -> float:
-    return _mean_of_truth(_log_likelihood(logits, labels))
-
-
-def brier(logits: Logits, labels: Labels) -> float:
-    """Mean squared distance of the prediction from the truth, summed over classes.
-
-    >>> brier(torch.zeros(1, 2), torch.tensor([0]))
-    0.5
-    """
-    return float(_squared_distance(logits, labels).mean())
-
-
-def expected_calibration_error(logits: Logits, labels: Labels, bins: int = 15) -> float:
-    """Mean gap of confidence and accuracy over equally wide bins of confidence, in [0, 1].
-
-    >>> logits = torch.tensor([[0.0, 0.0], [0.0, 0.0]])  # half sure of class 0, right half the time
-    >>> expected_calibration_error(logits, torch.tensor([0, 1]))
-    0.0
-    """
-    return _calibration_gap(*_confidence(logits, labels), bins)
-
-
-def _log_likelihood(logits: Logits, labels: Labels) -> PerSample:
-    return logits.double().log_softmax(-1).gather(1, labels[:, None])[:, 0]
-
-
-def _mean_of_truth(log_likelihood: PerSample) -> float:
-    # nll_loss adds in the order of cross_entropy: the same bits as of all classes at once
-    return float(nll_loss(log_likelihood[:, None], torch.zeros(len(log_likelihood), dtype=torch.long)))
-
-
-def _squared_distance(logits: Logits, labels: Labels) -> PerSample:
-    p = logits.double().softmax(-1)
-    return (p - one_hot(labels, p.shape[-1])).square().sum(-1)
-
-
-def _confidence(logits: Logits, labels: Labels) -> tuple[PerSample, PerSample]:
-    """The probability of the guess, and whether it is right."""
-    confidence, guess = logits.double().softmax(-1).max(-1)
-    return confidence, (guess == labels).double()
-
-
-def _calibration_gap(confidence: PerSample, right: PerSample, bins: int) -> float:
+def calibration_gap(confidence: PerSample, right: PerSample, bins: int = 15) -> float:
+    """ECE: the mean gap of confidence and accuracy over equally wide bins of confidence, in [0, 1]."""
     # Bins are (a, b]: a confidence of exactly 1 falls into the last one.
     which = (confidence * bins).ceil().long().clamp(1, bins) - 1
     gap = torch.zeros(bins, dtype=torch.float64).index_add_(0, which, confidence - right)

@@ -15,7 +15,7 @@ from meada.methods.method import Context, Method
 from meada.methods.parts.views import batch_random, views_loss
 from meada.networks.embedding import unwrap
 from meada.networks.freezing import frozen
-from meada.spaces.mixture import blend
+from meada.spaces.combine import blend
 from meada.types import Batch, Images, PerSample, Scalar
 
 STEP = 0.1  # of the mixing weights, along the sign of the gradient

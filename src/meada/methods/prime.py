@@ -5,10 +5,8 @@ from functools import partial
 from meada.errors import check_range
 from meada.methods.method import Method
 from meada.methods.parts.views import random_views_loss
-from meada.spaces.colour_curve import colour_curve
-from meada.spaces.filter import filter
-from meada.spaces.mixture import mixture
-from meada.spaces.warp import warp
+from meada.spaces.combine import mixture
+from meada.spaces.prime import colour_curve, filter, warp
 
 
 def prime(*, width: int = 3, depth: int = 3, consistency: float = 12.0) -> Method:

@@ -11,8 +11,7 @@ from meada.evaluation import predict
 from meada.evaluation.selection import fixed_subset
 from meada.pool import as_float
 from meada.robustify.labels import accuracy, chance
-from meada.spaces import Space, Theta, one_of, skip_mix
-from meada.spaces.wide import MEMBERS
+from meada.spaces import MEMBERS, Space, Theta, one_of, skip_mix
 from meada.types import Images
 
 HELD = 300  # pictures that the choice is made on

@@ -1,32 +1,39 @@
 """Spaces of image transformations: what the inner maximisation searches."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from meada.errors import MeadaError
+from meada.errors import MeadaError, nearest
 from meada.lookup import lookup
-from meada.spaces.colour_curve import colour_curve
 from meada.spaces.combine import chain, one_of, skip_mix
-from meada.spaces.filter import filter
 from meada.spaces.operations import operations
 from meada.spaces.pixels import pixels
+from meada.spaces.prime import colour_curve, filter, warp
 from meada.spaces.random_convolution import random_convolution
 from meada.spaces.space import Random, Space, Theta, view_random
-from meada.spaces.warp import warp
 from meada.spaces.wave import wave
-from meada.spaces.wide import wide
 
 __all__ = ["SPACES", "Random", "Space", "Theta", "chain", "find_space", "one_of", "skip_mix", "view_random"]
 
-SPACES: dict[str, Callable[..., Space]] = {
-    "pixels": pixels,
-    "random_convolution": random_convolution,
-    "colour_curve": colour_curve,
-    "filter": filter,
-    "warp": warp,
-    "wave": wave,
-    "operations": operations,
-    "wide": wide,
+MEMBERS: dict[str, Callable[..., Space]] = {
+    make.__name__: make for make in (random_convolution, colour_curve, filter, warp, wave, operations)
 }
+
+
+def wide(*, strength: float = 1.0, without: Sequence[str] = ()) -> Space:
+    """The default prior: one of six kinds of change, uniform, blended with the clean image.
+
+    Args:
+        strength: of every member.
+        without: members to leave out, such as those that change colour where colour is the label.
+    """
+    for name in without:
+        if name not in MEMBERS:
+            raise MeadaError(f"without: unknown member '{name}': " + nearest(name, MEMBERS))
+    chosen = [make(strength=strength) for name, make in MEMBERS.items() if name not in without]
+    return skip_mix(one_of(*chosen, name="wide"))
+
+
+SPACES: dict[str, Callable[..., Space]] = {"pixels": pixels, **MEMBERS, "wide": wide}
 
 
 def find_space(space: str | Space) -> Space:

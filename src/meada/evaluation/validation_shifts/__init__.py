@@ -7,8 +7,8 @@ the blurred domain of the quickstart. Where the targets are the fifteen corrupti
 their authors set aside for validation take the place of the families.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, get_args
+from collections.abc import Callable, Collection
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from meada.corruptions import VALIDATION, corrupt
 from meada.errors import MeadaError, nearest
 from meada.evaluation.validation_shifts import filters, textures, tone_geometry
 from meada.streams import Streams, sample_streams
-from meada.types import Families, Family, Images
+from meada.types import Family, Images
 
 Shift = Callable[[Images, Streams], Images]
 PIXELS = 1 << 22  # values worked on at once
@@ -38,9 +38,6 @@ SHIFTS: dict[Family, tuple[Shift, ...]] = {
     "compression": (filters.few_cosines, filters.few_wavelets, filters.few_levels),
     "weather": (textures.haze, textures.flakes, textures.rain),
 }  # fmt: skip
-
-# What is alike stays in one half: lines, blurs and spectra are all filters of neighbourhoods.
-HALF: Families = frozenset(("tone", "colour", "occlusion", "noise", "weather"))
 
 
 def validation_families(trained: Collection[str]) -> tuple[Family, ...]:
@@ -78,42 +75,6 @@ def shifted_once(x: Images, families: Collection[str], *, seed: int = 0, index: 
     return {family: _one_operation(x, family, seed, positions) for family in map(_known, families)}
 
 
-def two_folds(families: Collection[str] = get_args(Family)) -> tuple[tuple[Families, Families], ...]:
-    """Two ways to split the families: ``((train, validate), (train, validate))``, the halves swapped.
-
-    For choosing between methods that would train on nearly every family (Efthymiadis et al., WACV
-    2025): train each once on either half, and score it on the other one with :func:`cross_score`.
-    Then train the chosen one on all families. To choose among checkpoints of one method,
-    :func:`validation_families` is enough.
-
-    >>> [sorted(validate) for train, validate in two_folds(("tone", "colour", "blur", "edges"))]
-    [['blur', 'edges'], ['colour', 'tone']]
-    """
-    given = frozenset(_known(family) for family in families)
-    first, second = given & HALF, given - HALF
-    if not first or not second:
-        raise MeadaError(f"families must be of both halves, got {', '.join(sorted(given)) or 'none'}")
-    return (first, second), (second, first)
-
-
-def cross_score(accuracy: Callable[[Families, Families], Mapping[Family, float]], **folds: Any) -> float:
-    """Mean accuracy over all families, each measured by the network that was not trained on it.
-
-    ``accuracy(train, validate)`` trains on the first families and gives the accuracy on each of the
-    second; it is called once per fold of :func:`two_folds`, which takes the keyword ``families``.
-
-    >>> cross_score(lambda train, validate: {family: 10.0 * len(train) for family in validate})
-    54.54...
-    """
-    found: dict[Family, float] = {}
-    for train, validate in two_folds(**folds):
-        scores = accuracy(train, validate)
-        if set(scores) != validate:
-            raise MeadaError(f"scores must be of {', '.join(sorted(validate))}, got {', '.join(sorted(scores))}")
-        found |= scores
-    return sum(found.values()) / len(found)
-
-
 def held_out_corruptions(x: Images, seed: int = 0) -> dict[str, Images]:
     """Speckle noise, Gaussian blur, spatter and saturation at the middle severity."""
     return {name: corrupt(x, name, 3, seed=seed) for name in VALIDATION}
@@ -133,13 +94,11 @@ def _positions(index: Any, n: int) -> np.ndarray:
 
 
 def _one_operation(x: Images, family: Family, seed: int, positions: np.ndarray) -> Images:
-    shifts: Sequence[Shift] = SHIFTS[family]
-    which = sample_streams(seed, f"validation/{family}", 0, positions).integers(len(shifts))
+    which = sample_streams(seed, f"validation/{family}", 0, positions).integers(len(SHIFTS[family]))
     out = torch.empty_like(x)
-    for number, shift in enumerate(shifts):
-        (mine,) = np.nonzero(which == number)
-        if len(mine):
-            out[torch.from_numpy(mine)] = _applied(x[torch.from_numpy(mine)], family, shift, seed, positions[mine])
+    for number, shift in enumerate(SHIFTS[family]):
+        mine = torch.from_numpy(which == number)
+        out[mine] = _applied(x[mine], family, shift, seed, positions[which == number])
     return out
 
 
