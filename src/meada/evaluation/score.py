@@ -66,21 +66,22 @@ def _shared_out(net: nn.Module, images: Tensor, batch_size: int, world: World) -
     return world.all_reduce_sum(logits)  # zeros everywhere else
 
 
-def refuse_non_finite(logits: Logits, domain: str, step: int | None = None) -> None:
-    """NaN has an argmax too, class 0: it is an error, never a score.
+def finite_logits(net: nn.Module, images: Tensor, domain: str) -> Logits:
+    logits = predict(net, images)
+    refuse_non_finite(logits, domain)
+    return logits
 
-    >>> refuse_non_finite(torch.tensor([[0.0, float("nan")]]), "svhn", step=200)
-    Traceback (most recent call last):
-    meada.errors.NonFiniteError: logits must be finite, got NaN or infinity for 1 of 1 images of 'svhn' at step 200
-    """
-    _refuse(_non_finite(logits), len(logits), domain, step)
+
+def refuse_non_finite(logits: Logits, domain: str) -> None:
+    """NaN has an argmax too, class 0: it is an error, never a score."""
+    _refuse(_non_finite(logits), len(logits), domain)
 
 
 def _non_finite(logits: Logits) -> int:
     return int((~logits.isfinite()).any(-1).sum())
 
 
-def _refuse(wrong: int, n: int, domain: str, step: int | None) -> None:
+def _refuse(wrong: int, n: int, domain: str, step: int | None = None) -> None:
     if wrong:
         when = "" if step is None else f" at step {step}"
         raise NonFiniteError(
