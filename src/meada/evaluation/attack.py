@@ -27,15 +27,7 @@ REACH = 2.5  # times the radius: how far all steps together could go
 BLOCK = 128  # images that are attacked at once
 
 
-def pgd(
-    net: nn.Module,
-    x0: Images,
-    y: Labels,
-    *,
-    radius: float,
-    steps: int = STEPS,
-    generator: torch.Generator | None = None,
-) -> Images:
+def pgd(net: nn.Module, x0: Images, y: Labels, *, radius: float, steps: int, generator: torch.Generator) -> Images:
     """From a random start, ``steps`` steps up the slope's sign, kept in the ball and in [0, 1]."""
     start = 2 * torch.rand(x0.shape, dtype=x0.dtype, generator=generator).to(x0.device) - 1
     x = (x0 + radius * start).clamp(0, 1)
@@ -56,10 +48,8 @@ def under_attack(
         some = fixed_subset(name, samples, n)
         images, labels, noise = as_float(some.images), some.labels, stream("attack", name)
         before = finite_logits(net, images, name)
-        parts = zip(images.split(BLOCK), labels.split(BLOCK), strict=True)
-        moved = [
-            pgd(net, x.to(device), y.to(device), radius=radius / 255, steps=steps, generator=noise) for x, y in parts
-        ]
+        parts = zip(images.to(device).split(BLOCK), labels.to(device).split(BLOCK), strict=True)
+        moved = [pgd(net, x, y, radius=radius / 255, steps=steps, generator=noise) for x, y in parts]
         rightly = [logits.argmax(-1) == labels for logits in (before, finite_logits(net, torch.cat(moved).cpu(), name))]
         clean, attacked = (100 * float(r.double().mean()) for r in rightly)
         scores[name] = {"n": len(labels), "clean": clean, "attacked": attacked}

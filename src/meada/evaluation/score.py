@@ -1,7 +1,8 @@
 """Score a network on each domain: accuracy and calibration (ECE, NLL, Brier score)."""
 
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
 from typing import Any
 
 import torch
@@ -40,21 +41,20 @@ def _logits(net: nn.Module, x: Tensor) -> Logits:
         return forward_pass(net, as_float(x).to(weight)).cpu()
 
 
-def _for_each_batch(
-    net: nn.Module, data: Any, batch_size: int, world: World | None, side: int, use: Callable[[Logits, Labels], None]
-) -> None:
-    """Give the logits and labels of one batch after the other to ``use``; none of them stays in memory."""
+def _outputs(
+    net: nn.Module, data: Any, size: int, world: World | None, side: int
+) -> Generator[tuple[Logits, Labels], None, None]:
+    """Logits and labels of one batch of ``size`` after the other; none of them stays in memory."""
     pair = arrays(data, side)
     if world and world.size > 1 and pair is not None:
-        logits = predict(net, pair[0], batch_size=batch_size, world=world)
-        for part, y in zip(logits.split(batch_size), pair[1].split(batch_size), strict=True):
-            use(part, y)
+        logits = predict(net, pair[0], batch_size=size, world=world)
+        yield from zip(logits.split(size), pair[1].split(size), strict=True)
         return
     net = unwrap(net)
     with frozen(net), sharing_samples(net):
-        for x, y in batches(pair or data, batch_size):
-            for part, truth in zip(x.split(batch_size), y.cpu().split(batch_size), strict=True):
-                use(_logits(net, part), truth)
+        for x, y in batches(pair or data, size):
+            for part, truth in zip(x.split(size), y.cpu().split(size), strict=True):
+                yield _logits(net, part), truth
 
 
 def _shared_out(net: nn.Module, images: Tensor, batch_size: int, world: World) -> Logits:
@@ -188,26 +188,23 @@ def evaluate(
             each(name, *kept)
         results[name] = dict(found.scores())
         if severities:
-            results[name]["by_severity"] = by_severity(*kept, severities)
+            results[name]["by_severity"] = by_severity(kept[0], kept[1], severities)
     return results
 
 
 def _scored(
     net: nn.Module, data: Any, batch_size: int, world: World | None, side: int, *, keep: bool
-) -> tuple[PerImage, tuple[Logits, Labels]]:
+) -> tuple[PerImage, list[Tensor]]:
     """What scores are computed from; and all logits with their labels, if they are to be kept."""
     found, kept = PerImage(), list[tuple[Logits, Labels]]()
-
-    def use(logits: Logits, labels: Labels) -> None:
-        check_classes(labels, logits.shape[1])
-        found.add(logits, labels)
-        kept.extend([(logits, labels)] if keep else [])
-
-    _for_each_batch(net, data, batch_size, world, side, use)
+    with closing(_outputs(net, data, batch_size, world, side)) as outputs:  # the network is left as it was
+        for logits, labels in outputs:
+            check_classes(labels, logits.shape[1])
+            found.add(logits, labels)
+            kept.extend([(logits, labels)] if keep else [])
     if not len(found):
         raise MeadaError("data must hold at least one labelled image, got none")
-    nothing = torch.empty(0, 0), torch.empty(0, dtype=torch.long)
-    return found, (torch.cat([a for a, _ in kept]), torch.cat([b for _, b in kept])) if keep else nothing
+    return found, [torch.cat(parts) for parts in zip(*kept, strict=True)]
 
 
 def calibration_gap(confidence: PerSample, right: PerSample, bins: int = 15) -> float:

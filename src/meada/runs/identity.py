@@ -12,9 +12,7 @@ from meada.runs.run_folder import RunFolder
 from meada.settings import flattened
 
 # Where and how a run was carried out. ``pool.store`` is not among them: 8 bits or 32 make other samples.
-NOT_COMPARED = frozenset(
-    {"note", "device", "checkpoint_seconds", "pool.memory_mb", "pool.keep", "data.root", "data.cache"}
-)
+NOT_COMPARED = {"note", "device", "checkpoint_seconds", "pool.memory_mb", "pool.keep", "data.root", "data.cache"}
 
 
 def experiment_settings(recipe: Recipe | Mapping[str, Any], *, seed: bool = True) -> dict[str, Any]:

@@ -12,25 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from safetensors import SafetensorError
-from safetensors.torch import load
 from torch import Tensor
 
 from meada.errors import MeadaError
-from meada.files import (
-    DRAFT,
-    NOTES,
-    SUMS,
-    crc32,
-    keep_sums,
-    naming,
-    read_bytes,
-    read_text,
-    regular,
-    write_json,
-    write_text,
-)
+from meada.files import DRAFT, NOTES, SUMS, crc32, keep_sums, naming, read_text, regular, write_json, write_text
 from meada.machine.distributed import World
+from meada.runs.checkpoint import read_tensors
 from meada.runs.parts import code_in, refuse_disagreement
 from meada.runs.recipe import Recipe, from_toml, to_toml
 from meada.settings import flattened
@@ -251,13 +238,6 @@ def _taken(file: IO[Any], wait: float = 0.0) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    try:
-        return load(read_bytes(path))
-    except SafetensorError as error:
-        raise MeadaError(f"{path} is damaged: it must be safetensors, got {error}") from None
 
 
 def read_json(path: Path) -> dict[str, Any]:

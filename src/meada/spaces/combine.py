@@ -73,9 +73,8 @@ def mixture(*spaces: Space, width: int = 3, depth: int = 3) -> Space:
     def draw(random: Random, shape: Shape) -> Theta:
         waits = -torch.log1p(-random.uniform("weights", width))  # exponential: over their sum, Dirichlet
         length = torch.stack([random.integers(f"length {i}", depth) for i in range(width)], 1)
-        links = {
-            f"{i} {j}": link.draw(random.named(f"link {i} {j}"), shape) for i in range(width) for j in range(depth)
-        }
+        names = [f"{i} {j}" for i in range(width) for j in range(depth)]
+        links = {name: link.draw(random.named(f"link {name}"), shape) for name in names}
         return {"mix": random.uniform("mix"), "weights": waits / waits.sum(1, True), "length": length, "parts": links}
 
     def transform(x: Images, theta: Theta) -> Images:
