@@ -72,8 +72,7 @@ def with_position(tell: Tell, folder: RunFolder, every: float = 2.0) -> Tell:
 
 
 def _train(recipe: Recipe, folder: RunFolder, tell: Tell, world: World, accept_different_bits: bool) -> None:
-    device = choose(recipe.device)
-    state = _checkpoint(folder, world)
+    device, state = choose(recipe.device), _checkpoint(folder, world)
     match_arithmetic(state.get("extras", {}).get("arithmetic"), device, folder.checkpoint, accept=accept_different_bits)
     task, method = make("data", recipe.data), method_of(recipe)
     pool = Pool(
@@ -103,8 +102,8 @@ def _train(recipe: Recipe, folder: RunFolder, tell: Tell, world: World, accept_d
 
 def _checkpoint(folder: RunFolder, world: World) -> dict[str, Any]:
     """What the checkpoint holds, on every process; nothing where there is none."""
-    held = read_bytes(folder.checkpoint) if world.is_main and folder.checkpoint.exists() else b""
-    held = world.broadcast(held)
+    there = world.is_main and folder.checkpoint.exists()
+    held = world.broadcast(read_bytes(folder.checkpoint) if there else b"")
     return read_state(folder.checkpoint, held) if held else {}
 
 
