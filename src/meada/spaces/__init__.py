@@ -14,10 +14,6 @@ from meada.spaces.wave import wave
 
 __all__ = ["SPACES", "Random", "Space", "Theta", "chain", "find_space", "one_of", "skip_mix", "view_random"]
 
-MEMBERS: dict[str, Callable[..., Space]] = {
-    make.__name__: make for make in (random_convolution, colour_curve, filter, warp, wave, operations)
-}
-
 
 def wide(*, strength: float = 1.0, without: Sequence[str] = ()) -> Space:
     """The default prior: one of six kinds of change, uniform, blended with the clean image.
@@ -33,7 +29,17 @@ def wide(*, strength: float = 1.0, without: Sequence[str] = ()) -> Space:
     return skip_mix(one_of(*chosen, name="wide"))
 
 
-SPACES: dict[str, Callable[..., Space]] = {"pixels": pixels, **MEMBERS, "wide": wide}
+SPACES: dict[str, Callable[..., Space]] = {  # the command line reads the names without an import
+    "pixels": pixels,
+    "random_convolution": random_convolution,
+    "colour_curve": colour_curve,
+    "filter": filter,
+    "warp": warp,
+    "wave": wave,
+    "operations": operations,
+    "wide": wide,
+}
+MEMBERS = {name: make for name, make in SPACES.items() if name not in ("pixels", "wide")}
 
 
 def find_space(space: str | Space) -> Space:
