@@ -66,14 +66,14 @@ def test_candidates_behind_a_link_are_not_swept(tmp_path, home, single):
 
 def test_a_block_that_is_a_link_is_replaced_and_not_written_through(tmp_path):
     path, shape = tmp_path / "pool" / "round-1.npy", (6, 3, 4, 4)
-    BlockFile(path, shape, torch.uint8, "x").write(torch.ones(3, 3, 4, 4, dtype=torch.uint8))
+    BlockFile(path, shape, torch.uint8, "x").write(torch.ones(3, 3, 4, 4, dtype=torch.uint8), 0)
     path.with_suffix(".sums").unlink()  # as a version without checksums left it
     target = path.rename(tmp_path / "theirs.npy")
     path.symlink_to(target)
     before = target.read_bytes()
     block = BlockFile(path, shape, torch.uint8, "x")
-    block.write(torch.full(shape, 7, dtype=torch.uint8))
-    assert block.done == 6 and not path.is_symlink() and target.read_bytes() == before
+    block.write(torch.full(shape, 7, dtype=torch.uint8), 0)
+    assert block.there.sum() == 6 and not path.is_symlink() and target.read_bytes() == before
 
 
 def pipe(path: Path) -> None:

@@ -107,7 +107,7 @@ def read_bytes(path: Path) -> bytes:
     """The file's content; refused if it is not what was written."""
     content = regular(path, WHOLE).read_bytes() if path.exists() else path.read_bytes()
     home = sums_folder(path)
-    known = _sums(home).get(_name(home, path)) if home else None
+    known = _sums(home).get(path.relative_to(home).as_posix()) if home else None
     if known and sha256(content).hexdigest() not in known:
         raise MeadaError(
             f"{path} is damaged or was changed by hand: it must match its checksum in {SUMS} "
@@ -138,8 +138,9 @@ def sums_folder(path: Path) -> Path | None:
 
 def remove_drafts(folder: Path) -> None:
     """What killed processes were writing to ``folder`` and the folders in it; a living one holds a lock on its own."""
-    own = [p for p in folder.iterdir() if p.is_dir() and not p.is_symlink()] if folder.is_dir() else []
-    for home in (folder, *own) if folder.is_dir() else ():
+    if not folder.is_dir():
+        return
+    for home in (folder, *[p for p in folder.iterdir() if p.is_dir() and not p.is_symlink()]):
         for path in home.iterdir():
             if path.is_file() and (DRAFT.fullmatch(path.name) or path.suffix == ".draft"):
                 with suppress(OSError), path.open("rb") as file:
@@ -174,7 +175,7 @@ def _written(path: Path, content: bytes) -> None:
 
 def _note(home: Path, path: Path, content: bytes, *, alone: bool) -> None:
     with _alone(home):
-        sums, name, digest = _sums(home), _name(home, path), sha256(content).hexdigest()
+        sums, name, digest = _sums(home), path.relative_to(home).as_posix(), sha256(content).hexdigest()
         before = [] if alone else [old for old in sums.get(name, []) if old != digest]
         _write_sums(home, {**sums, name: [digest, *before]})
 
@@ -183,7 +184,7 @@ def _sums(home: Path) -> dict[str, list[str]]:
     try:
         held = json.loads(regular(home / SUMS, NOTES).read_bytes())
         files: dict[str, list[str]] = held["files"]
-        if held["crc32"] == _crc(files):
+        if held["crc32"] == crc32(files):
             return files
         what = "its own checksum does not match"
     except (ValueError, KeyError, TypeError) as error:
@@ -192,16 +193,13 @@ def _sums(home: Path) -> dict[str, list[str]]:
 
 
 def _write_sums(home: Path, files: dict[str, list[str]]) -> None:
-    text = json.dumps({"files": dict(sorted(files.items())), "crc32": _crc(files)}, indent=1)
-    _replace(home / SUMS, text.encode())
+    files = dict(sorted(files.items()))
+    _replace(home / SUMS, json.dumps({"files": files, "crc32": crc32(files)}, indent=1).encode())
 
 
-def _crc(content: Any) -> str:
-    return f"{zlib.crc32(json.dumps(content, sort_keys=True).encode()):08x}"
-
-
-def _name(home: Path, path: Path) -> str:
-    return path.relative_to(home).as_posix()
+def crc32(content: Any) -> str:
+    """Of plain content as JSON, for a file that carries its own checksum."""
+    return f"{zlib.crc32(json.dumps(content).encode()):08x}"
 
 
 @contextmanager

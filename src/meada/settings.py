@@ -65,9 +65,8 @@ def signature_model(
         if p.kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
         and name != "num_classes"  # a network's comes from the data
     }
-    return create_model(
-        "Arguments", __config__=ConfigDict(extra="forbid", allow_inf_nan=False), **fields, **(more or {})
-    )
+    config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    return create_model("Arguments", __config__=config, **fields, **(more or {}))
 
 
 def flattened(table: dict[str, Any], path: str = "") -> dict[str, Any]:
@@ -78,6 +77,5 @@ def flattened(table: dict[str, Any], path: str = "") -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for name, value in table.items():
-        inner = isinstance(value, dict)
-        found |= flattened(value, f"{path}{name}.") if inner else {f"{path}{name}": value}
+        found |= flattened(value, f"{path}{name}.") if isinstance(value, dict) else {f"{path}{name}": value}
     return found

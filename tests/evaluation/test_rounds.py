@@ -18,12 +18,13 @@ from meada.networks.bayesian.variational import WeightSample, using_weights
 from meada.pool import Pool
 
 
-def test_terms_before_and_after(linear_net):
+def test_terms_before_and_after(linear_net, monkeypatch):
+    monkeypatch.setattr("meada.evaluation.rounds.BLOCK", 4)
     x, y = torch.rand(6, 3, 4, 4), torch.randint(5, (6,))
     pool = Pool(x, y)
     harder = (x + 0.1).clamp(0, 1)
     pool.append(harder, parents=torch.arange(6))
-    got = diagnose(linear_net, pool, block=4)
+    got = diagnose(linear_net, pool)
     for name, images in (("0", x), ("1", harder)):
         i = int(name)
         assert_close(got["ce"][i], cross_entropy(linear_net(images), y).item())
@@ -90,7 +91,7 @@ def test_a_round_that_did_nothing_is_told_of(linear_net, levels, warned):
 def test_a_bayesian_network_is_looked_at_through_its_draws(linear_net):
     net = to_bayesian(linear_net, rho=-1.0)
     pool, x, y = pair_of(net)
-    got = diagnose(net, pool, block=4)
+    got = diagnose(net, pool)
     ps = []
     for j in range(8):
         with using_weights(net, WeightSample(0, "draw", 0, j)):
@@ -138,12 +139,13 @@ def test_nothing_moved_is_no_energy():
     assert bands(torch.zeros(4, 4)) == [0.0] * 8
 
 
-def test_children_are_taken_against_their_own_parents():
+def test_children_are_taken_against_their_own_parents(monkeypatch):
+    monkeypatch.setattr("meada.evaluation.rounds.BLOCK", 3)
     x = torch.rand(6, 3, 8, 8) * 0.5
     pool = Pool(x, torch.zeros(6).long())
     parents = torch.tensor([5, 3, 1, 0])
     pool.append((x + wave(0.5, 8) * 0.1 + 0.1)[parents], parents=parents)
-    moved, there = spectra(pool, torch.arange(4), block=3)
+    moved, there = spectra(pool, torch.arange(4))
     assert_close(moved, power(wave(0.5, 8) * 0.1 + 0.1), rtol=1e-4, atol=1e-6)
     assert_close(there, power(x[parents]), rtol=1e-4, atol=1e-6)
 

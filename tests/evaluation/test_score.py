@@ -8,7 +8,7 @@ from torch import nn
 
 import meada
 from meada.errors import MeadaError
-from meada.evaluation.score import brier, expected_calibration_error, predict, score
+from meada.evaluation.score import calibration_gap, predict, score
 from meada.machine.distributed import World
 
 
@@ -27,21 +27,21 @@ def test_by_hand():
 
 def test_calibration_sums_within_a_bin_before_the_gap():
     logits = logits_of([0.61, 0.39], [0.62, 0.38])  # both in (9/15, 10/15]
-    assert expected_calibration_error(logits, torch.tensor([0, 1])) == pytest.approx(0.615 - 0.5)
+    assert score(logits, torch.tensor([0, 1]))["ece"] == pytest.approx(0.615 - 0.5)
 
 
 def test_certainty_falls_into_the_last_bin():
-    assert expected_calibration_error(torch.tensor([[1000.0, 0.0]]), torch.tensor([0])) == 0
+    assert score(torch.tensor([[1000.0, 0.0]]), torch.tensor([0]))["ece"] == 0
 
 
 def test_a_confidence_on_the_edge_of_two_bins_falls_into_the_lower():
-    logits = logits_of([0.5, 0.5], [0.9, 0.1])  # bins (0, 1/2] and (1/2, 1]: right, and wrong
-    ece = expected_calibration_error(logits, torch.tensor([0, 1]), bins=2)
+    confidence, right = torch.tensor([[0.5, 0.9], [1.0, 0.0]]).double()  # bins (0, 1/2] and (1/2, 1]
+    ece = calibration_gap(confidence, right, bins=2)
     assert ece == pytest.approx((abs(0.5 - 1) + abs(0.9 - 0)) / 2)
 
 
 def test_a_perfect_prediction_has_no_brier_score():
-    assert brier(torch.tensor([[1000.0, 0.0]]), torch.tensor([0])) == 0
+    assert score(torch.tensor([[1000.0, 0.0]]), torch.tensor([0]))["brier"] == 0
 
 
 def test_eight_bits_and_floats_score_alike_and_the_network_is_left_alone():

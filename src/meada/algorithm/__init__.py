@@ -74,13 +74,8 @@ def begin(
     net: nn.Module, pool: Pool, method: Method, descent: Descent, *, seed: int = 0, embedding: str | None = None
 ) -> Training:
     """Step 0: the network, its optimiser, and whatever the method brings of its own."""
-    context = Context(
-        seed=seed,
-        generator=stream(seed, "parts"),
-        embedding=embedding,
-        pool_size=len(pool),
-        domains=tuple(pool.domains.unique().tolist()),
-    )
+    domains, generator = tuple(pool.domains.unique().tolist()), stream(seed, "parts")
+    context = Context(seed=seed, generator=generator, embedding=embedding, pool_size=len(pool), domains=domains)
     with torch.random.fork_rng():
         torch.manual_seed(key(seed, "parts"))
         example = to_device(pool.batch(torch.arange(min(2, len(pool)))), net)

@@ -167,14 +167,8 @@ class _History:
 
     def result(self, training: Training) -> dict[str, Any]:
         self.clock.switch("minimise")
-        scores = {"validation": self.scores} if self.validation else {}
-        return {
-            "rounds": self.rounds,
-            "seconds": self.clock.seconds,
-            "steps": training.step,
-            "losses": self.losses,
-            **scores,
-        }
+        found = {"rounds": self.rounds, "seconds": self.clock.seconds, "steps": training.step, "losses": self.losses}
+        return {**found, **({"validation": self.scores} if self.validation else {})}
 
     def _log(self, step: int, values: Mapping[str, float]) -> None:
         for listener in self.listeners:
@@ -220,9 +214,8 @@ def _checked_settings(method: str, settings: dict[str, Any]) -> dict[str, Any]:
     known = [*model.model_fields, *inspect.signature(fit).parameters]
     for name in settings:
         if name not in model.model_fields:
-            raise MeadaError(
-                f"unknown setting '{name}' of method '{method}': {ELSEWHERE.get(name) or nearest(name, known)}"
-            )
+            hint = ELSEWHERE.get(name) or nearest(name, known)
+            raise MeadaError(f"unknown setting '{name}' of method '{method}': {hint}")
     try:
         values = model(**settings)
     except ValidationError as error:

@@ -30,11 +30,8 @@ class Predictions:
         (tensor([1], dtype=torch.int16), True)
         """
         confidence, guess = logits.double().softmax(-1).max(-1)
-        self.domains[name] = {
-            "label": labels.cpu().to(torch.int16),
-            "guess": guess.cpu().to(torch.int16),
-            "confidence": confidence.cpu().float(),
-        }
+        label, guess = (one.cpu().to(torch.int16) for one in (labels, guess))
+        self.domains[name] = {"label": label, "guess": guess, "confidence": confidence.cpu().float()}
 
 
 def save_predictions(path: Path, by_rule: Mapping[str, Predictions], classes: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
 """What a maximisation round did: terms of the objective, the frequencies of the change, and whether it went too far.
 
-A warning says where a round did nothing. Whether its samples can still be read is judged by a network that took no part
-in making them: that they fool the one they were made against is their purpose.
+Whether its samples can still be read is judged by a network that took no part in making them: that they fool the one
+they were made against is their purpose.
 """
 
 from collections.abc import Collection, Mapping
@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 
 from meada.entropy import entropy_of_mean, expected_entropy
 from meada.errors import MeadaError
-from meada.evaluation.score import predict, refuse_non_finite
+from meada.evaluation.score import finite_logits
 from meada.networks.embedding import unwrap
 from meada.networks.posterior import PosteriorOutputs, posterior_passes
 from meada.pool import Pool
@@ -25,6 +25,7 @@ from meada.transport import semantic_cost
 from meada.types import Images, Labels, PerSample
 
 SAMPLE = 2_048  # images of the block that are measured, evenly spread
+BLOCK = 256  # of them at once
 DRAWS = 8  # of a random network; a plain one is its own only draw
 DELTA = 0.05  # the bounds hold with probability 1 - delta
 LEVELS = 255  # 8 bits
@@ -36,7 +37,6 @@ def diagnose(
     pool: Pool,
     *,
     embedding: str | None = None,
-    block: int = 256,
     beta: float | None = None,
     stochastic: Collection[str] = (),
 ) -> dict[str, Any]:
@@ -45,16 +45,14 @@ def diagnose(
     start, index = len(pool) - len(born.labels), spread_index(pool)
     device = next(net.parameters()).device
     rows, laws = [], []
-    with (
-        torch.inference_mode(),
-        posterior_passes(net, embedding, count=DRAWS, stochastic=stochastic) as passes,
-    ):
-        for i in index.split(block):
+    with torch.inference_mode(), posterior_passes(net, embedding, count=DRAWS, stochastic=stochastic) as passes:
+        for i in index.split(BLOCK):
             x0 = pool.images(born.parents[i]).to(device)
             x, y = pool.images(start + i).to(device), born.labels[i].to(device)
             before, after = passes(x0, 0), passes(x, 0)
-            rows.append(_terms(before, after, y, _linf(x, x0)).double().cpu())
-            laws.append(torch.stack([_law(before), _law(after)]).double().cpu())
+            linf = (x - x0).abs().flatten(1).amax(1)
+            rows.append(_terms(before, after, y, linf).double().cpu())
+            laws.append(torch.stack([logits.softmax(-1).mean(0) for logits, _ in (before, after)]).double().cpu())
     terms, law = torch.cat(rows), torch.cat(laws, 1)
     ce0, ce, h0, h, i0, i1, cost, linf = terms.mean(0).tolist()
     median, most = float(terms[:, 7].median()), float(terms[:, 7].max())
@@ -93,11 +91,6 @@ def _terms(before: PosteriorOutputs, after: PosteriorOutputs, y: Labels, linf: P
     ], 1)  # fmt: skip
 
 
-def _law(drawn: PosteriorOutputs) -> Float[Tensor, "B K"]:
-    """The prediction: the mean softmax over the draws."""
-    return drawn[0].softmax(-1).mean(0)
-
-
 def _rise(ce: float, h: float, beta: float | None) -> dict[str, float]:
     """How much of what was climbed is class confusion (CE) and how much uncertainty (beta h)."""
     rise = {"ce": ce, "entropy": h}
@@ -130,10 +123,6 @@ def _warnings(number: int, median: float) -> list[str]:
     ]
 
 
-def _linf(x: Images, x0: Images) -> PerSample:
-    return (x - x0).abs().flatten(1).amax(1)
-
-
 Power = Float[Tensor, "H W"]  # mean energy at each frequency, zero frequency in the middle
 EDGES = tuple(k / 16 for k in range(8))  # cycles a pixel; the last band takes the corners too
 
@@ -163,11 +152,11 @@ def bands(energy: Power) -> list[float]:
     return (sums / total if total > 0 else sums).tolist()
 
 
-def spectra(pool: Pool, index: Labels, block: int = 256) -> tuple[Power, Power]:
+def spectra(pool: Pool, index: Labels) -> tuple[Power, Power]:
     """Spectra of the perturbations of the latest block at ``index``, and of the images they were added to."""
     born, start = pool.blocks[-1], len(pool) - len(pool.blocks[-1].labels)
     moved = there = torch.zeros(pool.blocks[0].images.shape[2:], dtype=torch.float32)
-    for i in index.split(block):
+    for i in index.split(BLOCK):
         parents, part = pool.images(born.parents[i]), len(i) / len(index)
         moved = moved + part * power(pool.images(start + i) - parents)
         there = there + part * power(parents)
@@ -199,23 +188,17 @@ def chance_limit(n: int, classes: int) -> int:
 
 def judge(net: nn.Module, gallery: Mapping[str, Tensor], classes: int) -> list[dict[str, Any]]:
     """What ``net`` makes of the samples that each round left in the run's gallery."""
-    numbers = sorted(
-        int(name.removeprefix("round-").removesuffix(".judged")) for name in gallery if name.endswith(".judged")
-    )
+    numbers = sorted(int(name[len("round-") : -len(".judged")]) for name in gallery if name.endswith(".judged"))
     if not numbers:
         raise MeadaError("the run's gallery holds no samples to judge: no round has ended")
-    return [
-        _verdict(
-            net, number, classes, *(gallery[f"round-{number}.{name}"] for name in
-            ("judged_source", "judged", "judged_label"))
-        )
-        for number in numbers
-    ]  # fmt: skip
+    kept = ("judged_source", "judged", "judged_label")
+    return [_verdict(net, number, classes, *(gallery[f"round-{number}.{name}"] for name in kept)) for number in numbers]
 
 
 def _verdict(net: nn.Module, number: int, classes: int, source: Tensor, made: Tensor, labels: Labels) -> dict[str, Any]:
-    before = _right(net, source, labels, f"the sources of round {number}")
-    after = _right(net, made, labels, f"the samples of round {number}")
+    what = {"sources": source, "samples": made}
+    logits = [finite_logits(net, images, f"the {name} of round {number}") for name, images in what.items()]
+    before, after = (int((one.argmax(-1) == labels).sum()) for one in logits)
     n, limit = len(labels), chance_limit(len(labels), classes)
     return {
         "round": number,
@@ -226,12 +209,6 @@ def _verdict(net: nn.Module, number: int, classes: int, source: Tensor, made: Te
         "limit": 100 * limit / n,
         "warnings": _too_far(number, n, before, after, limit),
     }
-
-
-def _right(net: nn.Module, images: Tensor, labels: Labels, name: str) -> int:
-    logits = predict(net, images)
-    refuse_non_finite(logits, name)
-    return int((logits.argmax(-1) == labels).sum())
 
 
 def _too_far(number: int, n: int, before: int, after: int, limit: int) -> list[str]:

@@ -1,7 +1,8 @@
 """Score a network on each domain: accuracy and calibration (ECE, NLL, Brier score)."""
 
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
 from typing import Any
 
 import torch
@@ -40,26 +41,20 @@ def _logits(net: nn.Module, x: Tensor) -> Logits:
         return forward_pass(net, as_float(x).to(weight)).cpu()
 
 
-def _for_each_batch(
-    net: nn.Module, data: Any, batch_size: int, world: World | None, side: int, use: Callable[[Logits, Labels], None]
-) -> None:
-    """Give the logits and labels of one batch after the other to ``use``; none of them stays in memory."""
+def _outputs(
+    net: nn.Module, data: Any, size: int, world: World | None, side: int
+) -> Generator[tuple[Logits, Labels], None, None]:
+    """Logits and labels of one batch of ``size`` after the other; none of them stays in memory."""
     pair = arrays(data, side)
     if world and world.size > 1 and pair is not None:
-        logits = predict(net, pair[0], batch_size=batch_size, world=world)
-        for part, y in zip(logits.split(batch_size), pair[1].split(batch_size), strict=True):
-            use(part, y)
+        logits = predict(net, pair[0], batch_size=size, world=world)
+        yield from zip(logits.split(size), pair[1].split(size), strict=True)
         return
     net = unwrap(net)
     with frozen(net), sharing_samples(net):
-        for x, y in batches(pair or data, batch_size):
-            for part, truth in zip(x.split(batch_size), y.cpu().split(batch_size), strict=True):
-                use(_logits(net, part), truth)
-
-
-def _check_some(n: int) -> None:
-    if not n:
-        raise MeadaError("data must hold at least one labelled image, got none")
+        for x, y in batches(pair or data, size):
+            for part, truth in zip(x.split(size), y.cpu().split(size), strict=True):
+                yield _logits(net, part), truth
 
 
 def _shared_out(net: nn.Module, images: Tensor, batch_size: int, world: World) -> Logits:
@@ -71,21 +66,22 @@ def _shared_out(net: nn.Module, images: Tensor, batch_size: int, world: World) -
     return world.all_reduce_sum(logits)  # zeros everywhere else
 
 
-def refuse_non_finite(logits: Logits, domain: str, step: int | None = None) -> None:
-    """NaN has an argmax too, class 0: it is an error, never a score.
+def finite_logits(net: nn.Module, images: Tensor, domain: str) -> Logits:
+    logits = predict(net, images)
+    refuse_non_finite(logits, domain)
+    return logits
 
-    >>> refuse_non_finite(torch.tensor([[0.0, float("nan")]]), "svhn", step=200)
-    Traceback (most recent call last):
-    meada.errors.NonFiniteError: logits must be finite, got NaN or infinity for 1 of 1 images of 'svhn' at step 200
-    """
-    _refuse(_non_finite(logits), len(logits), domain, step)
+
+def refuse_non_finite(logits: Logits, domain: str) -> None:
+    """NaN has an argmax too, class 0: it is an error, never a score."""
+    _refuse(_non_finite(logits), len(logits), domain)
 
 
 def _non_finite(logits: Logits) -> int:
     return int((~logits.isfinite()).any(-1).sum())
 
 
-def _refuse(wrong: int, n: int, domain: str, step: int | None) -> None:
+def _refuse(wrong: int, n: int, domain: str, step: int | None = None) -> None:
     if wrong:
         when = "" if step is None else f" at step {step}"
         raise NonFiniteError(
@@ -107,9 +103,12 @@ class PerImage:
         return len(self.rows) // 5
 
     def add(self, logits: Logits, labels: Labels) -> None:
-        confidence, hit = _confidence(logits, labels)
-        right = (logits.argmax(-1) == labels).double()
-        each = (right, confidence, hit, _log_likelihood(logits, labels), _squared_distance(logits, labels))
+        wide = logits.double()
+        p, right = wide.softmax(-1), (logits.argmax(-1) == labels).double()
+        confidence, guess = p.max(-1)
+        log_likelihood = wide.log_softmax(-1).gather(1, labels[:, None])[:, 0]
+        distance = (p - one_hot(labels, p.shape[-1])).square().sum(-1)
+        each = (right, confidence, (guess == labels).double(), log_likelihood, distance)
         self.rows.frombytes(torch.stack(each, 1).numpy().tobytes())
         self.wrong += _non_finite(logits)
 
@@ -119,8 +118,9 @@ class PerImage:
         return {
             "accuracy": 100 * int(right.sum()) / len(rows),
             "n": len(rows),
-            "ece": _calibration_gap(confidence, hit, 15),
-            "nll": _mean_of_truth(log_likelihood),
+            "ece": calibration_gap(confidence, hit),
+            # nll_loss adds in the order of cross_entropy: the same bits as of all classes at once
+            "nll": float(nll_loss(log_likelihood[:, None], torch.zeros(len(rows), dtype=torch.long))),
             "brier": float(distance.mean()),
         }
 
@@ -188,71 +188,27 @@ def evaluate(
             each(name, *kept)
         results[name] = dict(found.scores())
         if severities:
-            results[name]["by_severity"] = by_severity(*kept, severities)
+            results[name]["by_severity"] = by_severity(kept[0], kept[1], severities)
     return results
 
 
 def _scored(
     net: nn.Module, data: Any, batch_size: int, world: World | None, side: int, *, keep: bool
-) -> tuple[PerImage, tuple[Logits, Labels]]:
+) -> tuple[PerImage, list[Tensor]]:
     """What scores are computed from; and all logits with their labels, if they are to be kept."""
     found, kept = PerImage(), list[tuple[Logits, Labels]]()
-
-    def use(logits: Logits, labels: Labels) -> None:
-        check_classes(labels, logits.shape[1])
-        found.add(logits, labels)
-        kept.extend([(logits, labels)] if keep else [])
-
-    _for_each_batch(net, data, batch_size, world, side, use)
-    _check_some(len(found))
-    nothing = torch.empty(0, 0), torch.empty(0, dtype=torch.long)
-    return found, (torch.cat([a for a, _ in kept]), torch.cat([b for _, b in kept])) if keep else nothing
+    with closing(_outputs(net, data, batch_size, world, side)) as outputs:  # the network is left as it was
+        for logits, labels in outputs:
+            check_classes(labels, logits.shape[1])
+            found.add(logits, labels)
+            kept.extend([(logits, labels)] if keep else [])
+    if not len(found):
+        raise MeadaError("data must hold at least one labelled image, got none")
+    return found, [torch.cat(parts) for parts in zip(*kept, strict=True)]
 
 
-def negative_log_likelihood(logits: Logits, labels: Labels) -> float:
-    return _mean_of_truth(_log_likelihood(logits, labels))
-
-
-def brier(logits: Logits, labels: Labels) -> float:
-    """Mean squared distance of the prediction from the truth, summed over classes.
-
-    >>> brier(torch.zeros(1, 2), torch.tensor([0]))
-    0.5
-    """
-    return float(_squared_distance(logits, labels).mean())
-
-
-def expected_calibration_error(logits: Logits, labels: Labels, bins: int = 15) -> float:
-    """Mean gap of confidence and accuracy over equally wide bins of confidence, in [0, 1].
-
-    >>> logits = torch.tensor([[0.0, 0.0], [0.0, 0.0]])  # half sure of class 0, right half the time
-    >>> expected_calibration_error(logits, torch.tensor([0, 1]))
-    0.0
-    """
-    return _calibration_gap(*_confidence(logits, labels), bins)
-
-
-def _log_likelihood(logits: Logits, labels: Labels) -> PerSample:
-    return logits.double().log_softmax(-1).gather(1, labels[:, None])[:, 0]
-
-
-def _mean_of_truth(log_likelihood: PerSample) -> float:
-    # nll_loss adds in the order of cross_entropy: the same bits as of all classes at once
-    return float(nll_loss(log_likelihood[:, None], torch.zeros(len(log_likelihood), dtype=torch.long)))
-
-
-def _squared_distance(logits: Logits, labels: Labels) -> PerSample:
-    p = logits.double().softmax(-1)
-    return (p - one_hot(labels, p.shape[-1])).square().sum(-1)
-
-
-def _confidence(logits: Logits, labels: Labels) -> tuple[PerSample, PerSample]:
-    """The probability of the guess, and whether it is right."""
-    confidence, guess = logits.double().softmax(-1).max(-1)
-    return confidence, (guess == labels).double()
-
-
-def _calibration_gap(confidence: PerSample, right: PerSample, bins: int) -> float:
+def calibration_gap(confidence: PerSample, right: PerSample, bins: int = 15) -> float:
+    """ECE: the mean gap of confidence and accuracy over equally wide bins of confidence, in [0, 1]."""
     # Bins are (a, b]: a confidence of exactly 1 falls into the last one.
     which = (confidence * bins).ceil().long().clamp(1, bins) - 1
     gap = torch.zeros(bins, dtype=torch.float64).index_add_(0, which, confidence - right)

@@ -14,7 +14,7 @@ from meada.pool import as_float
 from meada.streams import stream
 from meada.types import Images, Labels
 
-RULES = ("last", "averaged", "source_val", "crafted", "oracle")
+RULES = ("last", "averaged", "source_val", "crafted", "oracle")  # the command line reads it without an import
 RULE_TEXTS = {  # how each rule chooses, as reports say it
     "last": "the last training step; no data was used to choose it",
     "averaged": "the mean of the weights over the last part of training; no data was used to choose it",
@@ -47,9 +47,8 @@ class Selection:
 
     def scores(self, net: nn.Module, world: World | None = None, step: int | None = None) -> dict[str, float]:
         """Mean accuracy over what each rule looks at; a rule with nothing to see is left out."""
-        scored = {
-            rule: evaluate(net, domains, world=world, step=step) for rule, domains in self._sets.items() if domains
-        }
+        seen = {rule: domains for rule, domains in self._sets.items() if domains}
+        scored = {rule: evaluate(net, domains, world=world, step=step) for rule, domains in seen.items()}
         return {rule: sum(float(s["accuracy"]) for s in each.values()) / len(each) for rule, each in scored.items()}
 
     def consider(self, step: int, scores: Mapping[str, float]) -> bool:
@@ -81,11 +80,9 @@ def fixed_subset(name: str, samples: Samples, n: int) -> Samples:
 
 def _validation(task: Task, x: Images, trained: Collection[str]) -> tuple[dict[str, Images], dict[str, list[str]]]:
     """The shifted images by name, and the list of names for the record."""
-    if task.crafted == "corruptions":
-        shifts = held_out_corruptions(x)
-        return shifts, {"corruptions": list(shifts)}
-    shifts = shifted_once(x, validation_families(trained))
-    return shifts, {"families": list(shifts)}
+    corrupted = task.crafted == "corruptions"
+    shifts = held_out_corruptions(x) if corrupted else shifted_once(x, validation_families(trained))
+    return shifts, {"corruptions" if corrupted else "families": list(shifts)}
 
 
 def _pair(samples: Samples) -> tuple[Images, Labels]:

@@ -206,14 +206,14 @@ def paired_bootstrap(a: Sets, b: Sets, *, draws: int = DRAWS, seed: int = 0) -> 
     ours, theirs = _sets(a), _sets(b)
     if [(k, v.shape) for k, v in ours.items()] != [(k, v.shape) for k, v in theirs.items()]:
         raise MeadaError(f"both models must have seen the same pictures, got {_shapes(ours)} and {_shapes(theirs)}")
-    found = _resampled({name: ours[name] - theirs[name] for name in ours}, draws, seed)
-    value = float(np.mean([np.mean(ours[name] - theirs[name]) for name in ours]))
+    gaps = {name: ours[name] - theirs[name] for name in ours}
+    value, found = float(np.mean([np.mean(gap) for gap in gaps.values()])), _resampled(gaps, draws, seed)
     return Difference(value, _percentiles(found, "paired bootstrap over images"), bootstrap_p(found))
 
 
-def image_interval(correct: Sets, *, draws: int = DRAWS, seed: int = 0) -> Interval:
+def image_interval(correct: Sets) -> Interval:
     """95 % interval of one model's accuracy (%), by resampling pictures."""
-    return _percentiles(_resampled(_sets(correct), draws, seed), "bootstrap over images, one seed")
+    return _percentiles(_resampled(_sets(correct), DRAWS, seed=0), "bootstrap over images, one seed")
 
 
 def bootstrap_p(replicates: NDArray[np.float64]) -> float:
@@ -243,8 +243,7 @@ def _resampled(sets: Mapping[str, NDArray[np.float64]], draws: int, seed: int) -
     rng = np.random.default_rng(seed)
     means = []
     for points in sets.values():
-        distinct, counts = np.unique(points.sum(0), return_counts=True)
-        n = points.shape[1]
+        n, (distinct, counts) = points.shape[1], np.unique(points.sum(0), return_counts=True)
         means.append(rng.multinomial(n, counts / n, size=draws) @ distinct / points.size)
     return np.asarray(np.mean(means, 0), np.float64)
 

@@ -1,13 +1,12 @@
-"""One run on several processes: who they are, what each takes, and how they put it together.
+"""One run on several processes, which torchrun starts: who they are, what each takes, how they put it together.
 
-torchrun starts the processes and says in environment variables which one each is; without it there is one, and nothing
-here does anything. In the minimisation phase each takes its share of a batch, and all step with one gradient.
+In the minimisation phase each takes its share of a batch, and all step with one gradient.
 """
 
 import os
 import signal
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -156,10 +155,8 @@ def _connect(world: World, device: torch.device) -> None:
     # threads, and one of them that still lets go of a tensor while Python shuts down aborts.
     import torch.distributed.nn  # noqa: F401
 
-    patience = float(os.environ.get("MEADA_PATIENCE", PATIENCE))
-    dist.init_process_group(
-        "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=timedelta(seconds=patience)
-    )
+    patience = timedelta(seconds=float(os.environ.get("MEADA_PATIENCE", PATIENCE)))
+    dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=patience)
 
 
 def _on_sigterm(number: int, frame: FrameType | None) -> None:
@@ -214,18 +211,13 @@ class ParallelLoss:
 
     def agree(self, value: Tensor) -> Tensor:
         """The loss of the whole batch; and buffers (batch-norm statistics) averaged on the way."""
-        buffers = [b for b in self._buffers() if b.is_floating_point()]
+        buffers = [b for own in (self.net, self.parts) for b in own.buffers() if b.is_floating_point()]
         flat = torch.cat([value.reshape(1), *(b.reshape(-1).to(value) for b in buffers)])
         flat = self.world.all_reduce_sum(flat) / self.world.size
-        sizes = [1, *(b.numel() for b in buffers)]
-        mean, *averaged = flat.split(sizes)
+        mean, *averaged = flat.split([1, *(b.numel() for b in buffers)])
         for buffer, one in zip(buffers, averaged, strict=True):
             buffer.copy_(one.view_as(buffer))
         return mean[0]
-
-    def _buffers(self) -> Iterable[Tensor]:
-        yield from self.net.buffers()
-        yield from self.parts.buffers()
 
 
 def synchronise_batch_norm(net: nn.Module, *, wanted: bool, world: World, device: torch.device) -> nn.Module:

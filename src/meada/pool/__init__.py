@@ -137,14 +137,12 @@ class Pool:
             self._born(images, torch.from_numpy(load_array(parents)))
 
     def _born(self, images: Tensor | DiskImages, parents: Labels) -> None:
-        block = Block(images, self.labels[parents], self.domains[parents], self.sources[parents], parents)
-        self.blocks.append(block)
+        self.blocks.append(Block(images, self.labels[parents], self.domains[parents], self.sources[parents], parents))
         for name in ("labels", "domains", "sources"):
             self.__dict__.pop(name, None)
 
     def _spills(self, more: int) -> bool:
-        held = sum(b.images.nbytes for b in self.blocks[1:])
-        return held + more > self.memory
+        return sum(b.images.nbytes for b in self.blocks[1:]) + more > self.memory
 
     def _home(self) -> Path:
         if self.folder is not None:
@@ -162,8 +160,7 @@ class Growth:
     def __init__(self, pool: Pool, parents: Labels, origin: str, world: World) -> None:
         self.pool, self.parents, self.world = pool, parents, world
         shape = (len(parents), *pool.blocks[0].images.shape[1:])
-        size = torch.Size(shape).numel() * pool.dtype.itemsize
-        self._spills = pool._spills(size)
+        self._spills = pool._spills(torch.Size(shape).numel() * pool.dtype.itemsize)
         self._file: BlockFile | None = None
         if world.size > 1 and pool.folder is None:
             raise ValueError("a pool without a folder belongs to one process")
@@ -184,8 +181,7 @@ class Growth:
     @property
     def reckoned(self) -> int:
         """The same, if the other processes are as fast as this one."""
-        own = self.done - self._before
-        return min(self._before + own * self.world.size, len(self.parents))
+        return min(self._before + (self.done - self._before) * self.world.size, len(self.parents))
 
     def pieces(self, size: int) -> list[Labels]:
         """Places of the samples that are still to be made, in blocks of ``size`` that lie fixed.
@@ -213,11 +209,9 @@ class Growth:
             self.there = self._file.there
         if self.done != len(self.parents):
             raise ValueError(f"{self.done} of {len(self.parents)} samples were written")
-        if self._file:
-            self.pool._born(read_block(self._file.path, on_disk=self._spills), self.parents)
-        else:
-            assert self._images is not None
-            self.pool._born(self._images, self.parents)
+        images = read_block(self._file.path, on_disk=self._spills) if self._file else self._images
+        assert images is not None
+        self.pool._born(images, self.parents)
 
 
 def block_path(folder: Path, number: int) -> Path:

@@ -20,8 +20,7 @@ class PieceSums:
     """``round-1.sums`` next to ``round-1.npy``; each process of a run adds to a file of its own."""
 
     def __init__(self, block: Path, rank: int = 0) -> None:
-        self.block = block
-        self.path = own_file(block, ".sums", rank)
+        self.block, self.path = block, own_file(block, ".sums", rank)
 
     @property
     def known(self) -> bool:

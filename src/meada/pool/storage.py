@@ -3,7 +3,6 @@
 import json
 import os
 import warnings
-import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from meada.errors import MeadaError
-from meada.files import NOTES, naming, regular, write_json
+from meada.files import NOTES, crc32, naming, regular, write_json
 from meada.machine.distributed import World
 from meada.machine.limits import map_npy
 from meada.pool.piece_sums import PieceSums, Span, files_of_all, merged, own_file
@@ -29,8 +28,7 @@ NUMPY = {torch.uint8: np.uint8, torch.float32: np.float32, torch.float64: np.flo
 class DiskImages:
     """A finished ``.npy`` file, indexed like a tensor.
 
-    The file is mapped, and after some reads let go of and mapped again: pages that were read do not
-    add up in the process, so its memory stays the same however large the pool is.
+    The file is mapped, and after some reads let go of and mapped again: pages that were read do not add up.
     """
 
     def __init__(self, path: Path) -> None:
@@ -76,9 +74,9 @@ class BlockFile:
         self._row = torch.Size(shape[1:]).numel() * dtype.itemsize
         self._sums = PieceSums(path, world.rank)
         world.barrier()  # nobody is still reading notes that the next lines replace
-        spans = self._earlier_spans() if world.is_node_writer else []
+        spans: list[Span] = []
         if world.is_node_writer:
-            spans = self._undamaged(spans, shape[0])
+            spans = self._undamaged(self._earlier_spans(), shape[0])
             for note in files_of_all(path, ".json"):
                 note.unlink()
             if spans:
@@ -94,13 +92,8 @@ class BlockFile:
         self._spans = spans
         self._start = path.stat().st_size - shape[0] * self._row
 
-    @property
-    def done(self) -> int:
-        return int(self.there.sum())
-
-    def write(self, images: Tensor, at: int | None = None) -> None:
+    def write(self, images: Tensor, at: int) -> None:
         """Put samples in their place, then say so: the note never runs ahead of the images."""
-        at = self.done if at is None else at
         self.put(images.contiguous().cpu().numpy().tobytes(), at, len(images))
 
     def put(self, content: bytes, at: int, count: int) -> None:
@@ -124,9 +117,8 @@ class BlockFile:
         return self.read(at, len(content) // self._row) == content
 
     def _write_note(self, spans: list[Span]) -> None:
-        written = sum(stop - start for start, stop in spans)
-        note = {**self._about, "written": written, "spans": spans}
-        write_json(self.note, {**note, "crc32": _crc(note)}, checked=False)
+        note = {**self._about, "written": sum(stop - start for start, stop in spans), "spans": spans}
+        write_json(self.note, {**note, "crc32": crc32(note)}, checked=False)
 
     def _undamaged(self, spans: list[Span], n: int) -> list[Span]:
         """Those of the samples left behind that are what was written; the others are made again."""
@@ -154,7 +146,7 @@ def _read_note(path: Path) -> dict[str, Any]:
     try:
         note = json.loads(regular(path, NOTES).read_text(encoding="utf-8"))
         crc = note.pop("crc32", None)
-        if crc not in (None, _crc({**note, "spans": [tuple(span) for span in note.get("spans", [])]})):
+        if crc not in (None, crc32({**note, "spans": [tuple(span) for span in note.get("spans", [])]})):
             raise ValueError("its checksum does not match")
         return dict(note)
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -172,10 +164,6 @@ def _without(spans: list[Span], damaged: list[Span]) -> list[Span]:
     return merged([span for span in spans if span[0] < span[1]])
 
 
-def _crc(content: Any) -> str:
-    return f"{zlib.crc32(json.dumps(content).encode()):08x}"
-
-
 def exchange(file: BlockFile, pieces: Sequence[Labels], world: World) -> None:
     """Every process's pieces are on disk after this, where each of the others reads them.
 
@@ -187,19 +175,16 @@ def exchange(file: BlockFile, pieces: Sequence[Labels], world: World) -> None:
         for owner in range(world.size):
             for places in replace(world, rank=owner).mine(pieces):
                 start, n = int(places[0]), len(places)
-                content = file.read(start, n) if world.rank == owner else b""
-                content = world.broadcast(content, owner)
+                content = world.broadcast(file.read(start, n) if world.rank == owner else b"", owner)
                 if world.is_node_writer and not file.holds(start, content):
                     file.put(content, start, n)
         world.barrier()
     file.there[:] = 1
 
 
-def read_block(path: Path, *, on_disk: bool) -> "Tensor | DiskImages":
+def read_block(path: Path, *, on_disk: bool) -> Tensor | DiskImages:
     """The images of a finished block: in memory, or left where they are."""
-    if on_disk:
-        return DiskImages(path)
-    return torch.from_numpy(np.array(_mapped(path)))
+    return DiskImages(path) if on_disk else torch.from_numpy(np.array(_mapped(path)))
 
 
 def _mapped(path: Path) -> NDArray[Any]:

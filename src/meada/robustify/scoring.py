@@ -19,7 +19,7 @@ from meada.files import write_bytes
 from meada.machine.terminal import Count
 from meada.pool import as_float
 from meada.robustify.labels import Truth, as_classes, right
-from meada.runs.run_folder import read_tensors
+from meada.runs.checkpoint import read_tensors
 from meada.types import Families, Family, Labels, Logits
 
 BATCH = 64

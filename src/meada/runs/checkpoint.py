@@ -123,6 +123,14 @@ def read_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     return weights, about
 
 
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """Of a file that has no checksum of its own, such as a gallery."""
+    try:
+        return load(read_bytes(path))
+    except SafetensorError as error:
+        raise MeadaError(f"{path} is damaged: it must be safetensors, got {error}") from None
+
+
 def metadata(path: Path, content: bytes | None = None) -> dict[str, str]:
     """What a file says of itself, once its checksum is found to match."""
     content = read_bytes(path) if content is None else content

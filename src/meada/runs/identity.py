@@ -12,9 +12,7 @@ from meada.runs.run_folder import RunFolder
 from meada.settings import flattened
 
 # Where and how a run was carried out. ``pool.store`` is not among them: 8 bits or 32 make other samples.
-NOT_COMPARED = frozenset(
-    {"note", "device", "checkpoint_seconds", "pool.memory_mb", "pool.keep", "data.root", "data.cache"}
-)
+NOT_COMPARED = {"note", "device", "checkpoint_seconds", "pool.memory_mb", "pool.keep", "data.root", "data.cache"}
 
 
 def experiment_settings(recipe: Recipe | Mapping[str, Any], *, seed: bool = True) -> dict[str, Any]:
@@ -28,8 +26,8 @@ def experiment_settings(recipe: Recipe | Mapping[str, Any], *, seed: bool = True
     """
     table = recipe.model_dump() if isinstance(recipe, Recipe) else dict(recipe)
     left_out = NOT_COMPARED if seed else NOT_COMPARED | {"seed"}
-    found = {**_defaults(), **flattened(table)}
-    return {key: _plain(value) for key, value in found.items() if key not in left_out and value is not None}
+    found = {k: v for k, v in {**_defaults(), **flattened(table)}.items() if k not in left_out and v is not None}
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in found.items()}  # TOML has lists only
 
 
 def same_experiment(a: Recipe, b: Recipe) -> bool:
@@ -42,11 +40,6 @@ def _defaults() -> dict[str, Any]:
     """Defaults of the recipe and its sections, for settings that older recipes do not have."""
     fields = {k: field.default for k, field in Recipe.model_fields.items() if not field.is_required()}
     return flattened({k: v.model_dump() if isinstance(v, BaseModel) else v for k, v in fields.items()})
-
-
-def _plain(value: Any) -> Any:
-    """TOML has lists only."""
-    return list(value) if isinstance(value, tuple) else value
 
 
 def recipe_in(folder: RunFolder) -> Recipe:

@@ -40,10 +40,7 @@ class EvaluationSettings(Settings):
 
 
 class Recipe(Settings):
-    """Everything that a run depends on. ``data``, ``network`` and ``method`` each name a function
-
-    and hold its arguments.
-    """
+    """Everything that a run depends on; ``data``, ``network`` and ``method`` name a function and hold its arguments."""
 
     name: str = Field(min_length=1, pattern=r"^[^\x00-\x1f\x7f]*$")
     note: str = ""
@@ -81,8 +78,7 @@ def load_recipe(name: str, changes: list[str] | None = None, *, trust: Iterable[
     ``scale``, among the changes or the values, keeps that part of its data, epochs and rounds. Code that the file
     names must be in ``trust``; names among the changes are the person's own.
     """
-    table = _read(name)
-    table.setdefault("name", name.removesuffix(".toml"))
+    table = {"name": name.removesuffix(".toml"), **_read(name)}
     for change in changes or []:
         _set(table, change)
     table |= values
@@ -165,13 +161,11 @@ def from_toml(path: Path, trust: Iterable[str] = ()) -> Recipe:
 
 def _read(name: str, inside: tuple[str, ...] = ()) -> dict[str, Any]:
     """A recipe's table with those that it extends below it; ``inside`` are the names that led here."""
-    shipped = SHIPPED / f"{name}.toml"
-    path = Path(name) if name.endswith(".toml") else shipped
+    path = Path(name) if name.endswith(".toml") else SHIPPED / f"{name}.toml"
     if name in family(SHIPPED):
         return deepcopy(family(SHIPPED)[name])
     if "\0" in name or not path.is_file():
-        known = recipe_names()
-        raise MeadaError(f"unknown recipe '{name}': " + nearest(name, known))
+        raise MeadaError(f"unknown recipe '{name}': " + nearest(name, recipe_names()))
     table = parse_toml(path)
     parents = table.pop("extends", [])
     parents = [parents] if isinstance(parents, str) else parents

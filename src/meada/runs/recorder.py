@@ -35,21 +35,11 @@ class Recorder:
     """Observes a training and writes to its folder; of several processes the first alone writes."""
 
     def __init__(
-        self,
-        recipe: Recipe,
-        folder: RunFolder,
-        task: Task,
-        tell: Tell,
-        *,
-        total: int,
-        world: World | None = None,
+        self, recipe: Recipe, folder: RunFolder, task: Task, tell: Tell, *, total: int, world: World | None = None
     ) -> None:
         self.recipe, self.folder, self.tell, self.total = recipe, folder, tell, total
-        self.world = world or World()
-        sizes = recipe.evaluation
-        self.selection = Selection(
-            task, subset=sizes.subset, crafted_size=sizes.crafted, trained=method_of(recipe).families
-        )
+        self.world, sizes, trained = world or World(), recipe.evaluation, method_of(recipe).families
+        self.selection = Selection(task, subset=sizes.subset, crafted_size=sizes.crafted, trained=trained)
         self.clock, self.mean = Clock(), RunningMean()
         self.rounds: list[dict[str, Any]] = []
         self.blocks = 0  # that the pool has grown by: none where a method grows nothing
@@ -69,7 +59,7 @@ class Recorder:
         if training.step % self.recipe.evaluation.every == 0 or training.step == self.total:
             self._candidate(training)
         elif training.step % -(-self.total // LOG_POINTS) == 0:
-            self._note(training, self._loss(training))
+            self._log(training.step, loss=self._loss(training))
         if time.monotonic() - self._saved >= self.recipe.checkpoint_seconds:
             self.save(training)
 
@@ -89,18 +79,16 @@ class Recorder:
         seconds, self.blocks = self.clock.switch("evaluate"), pool.rounds
         line: dict[str, Any] = {"round": training.round, "pool": len(pool)}
         if pool.rounds:  # a method that grows nothing has nothing to tell
-            line |= diagnose(
-                training.net, pool, embedding=self.recipe.embedding or None,
-                beta=self.recipe.method.get("beta"),
-                stochastic=self.recipe.method.get("stochastic", ()),
-            )  # fmt: skip
+            beta, stochastic = self.recipe.method.get("beta"), self.recipe.method.get("stochastic", ())
+            embedding = self.recipe.embedding or None
+            line |= diagnose(training.net, pool, embedding=embedding, beta=beta, stochastic=stochastic)
             moved, there = spectra(pool, spread_index(pool))
             line["spectrum"] = in_bands(moved, there)
             self._keep_pictures(training, pool, {"spectrum": moved})
             for warning in line["warnings"]:
                 print(f"meada: {warning}", file=sys.stderr, flush=True)
         self.rounds.append({**line, "seconds": seconds})
-        self._log({"step": training.step, **self.rounds[-1]})
+        self._log(training.step, **self.rounds[-1])
         self.clock.switch("minimise")
         self.save(training)
 
@@ -143,14 +131,11 @@ class Recorder:
             scores = self.selection.scores(training.net, self.world, training.step)
             if self.selection.consider(training.step, scores) and self.world.is_main:
                 save_weights(self.folder.candidate(training.step), training.net)
-        self._note(training, loss, scores=scores)
+        self._log(training.step, loss=loss, scores=scores)
 
-    def _note(self, training: Training, loss: float, **more: Any) -> None:
+    def _log(self, step: int, **line: Any) -> None:
         if self.world.is_main:
-            self._log({"step": training.step, "loss": loss, **more})
-
-    def _log(self, line: dict[str, Any]) -> None:
-        self._lines.append(self.folder.write_log(line))
+            self._lines.append(self.folder.write_log({"step": step, **line}))
 
     def _loss(self, training: Training) -> float:
         """The mean since it was last asked for."""
@@ -185,6 +170,4 @@ class Recorder:
 
     def _phase(self, round_: int, name: str) -> str:
         rounds = self.recipe.plan.rounds
-        if round_ >= rounds:
-            return f"{name} to the end"
-        return f"round {round_ + 1} of {rounds}, {name}"
+        return f"{name} to the end" if round_ >= rounds else f"round {round_ + 1} of {rounds}, {name}"

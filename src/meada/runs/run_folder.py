@@ -6,20 +6,18 @@ import os
 import secrets
 import time
 import warnings
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from safetensors import SafetensorError
-from safetensors.torch import load
 from torch import Tensor
 
 from meada.errors import MeadaError
-from meada.files import DRAFT, NOTES, SUMS, keep_sums, naming, read_bytes, read_text, regular, write_json, write_text
+from meada.files import DRAFT, NOTES, SUMS, crc32, keep_sums, naming, read_text, regular, write_json, write_text
 from meada.machine.distributed import World
+from meada.runs.checkpoint import read_tensors
 from meada.runs.parts import code_in, refuse_disagreement
 from meada.runs.recipe import Recipe, from_toml, to_toml
 from meada.settings import flattened
@@ -133,7 +131,7 @@ class RunFolder:
 
     def write_log(self, line: dict[str, Any]) -> str:
         """Add a line with its own checksum; gives back the text."""
-        text = json.dumps({**line, "crc32": _crc(line)}) + "\n"
+        text = json.dumps({**line, "crc32": crc32(line)}) + "\n"
         with naming(self.log), open(self.log, "a", encoding="utf-8") as file:
             file.write(text)
         return text
@@ -150,7 +148,7 @@ class RunFolder:
     def _line(self, number: int, text: bytes, signed: bool) -> dict[str, Any]:
         try:
             line = json.loads(text)
-            if (signed and line.pop("crc32") != _crc(line)) or not isinstance(line["step"], int):
+            if (signed and line.pop("crc32") != crc32(line)) or not isinstance(line["step"], int):
                 raise ValueError("its checksum does not match")
             return dict(line)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -165,7 +163,7 @@ class RunFolder:
     def rewind_log(self, step: int, rounds: int) -> list[str]:
         """The same for a checkpoint of an earlier version, which does not hold the log."""
         there = lambda line: line["step"] <= step and line.get("round", 0) <= rounds
-        lines = [json.dumps({**line, "crc32": _crc(line)}) + "\n" for line in self.read_log() if there(line)]
+        lines = [json.dumps({**line, "crc32": crc32(line)}) + "\n" for line in self.read_log() if there(line)]
         self.restore_log(lines)
         return lines
 
@@ -186,13 +184,13 @@ class RunFolder:
 
     def write_ascent(self, round_: int, seconds: float) -> None:
         """How long a round has climbed: like its samples, it outlives the process."""
-        write_text(self._ascent(round_), f"{seconds} {_crc(seconds)}\n", checked=False)
+        write_text(self._ascent(round_), f"{seconds} {crc32(seconds)}\n", checked=False)
 
     def load_ascent(self, round_: int) -> float:
         path = self._ascent(round_)
         try:
             seconds, *checksum = path.read_text(encoding="utf-8").split()
-            if checksum not in ([], [_crc(float(seconds))]):
+            if checksum not in ([], [crc32(float(seconds))]):
                 raise ValueError(checksum)
             return float(seconds)
         except FileNotFoundError:
@@ -242,13 +240,6 @@ def _taken(file: IO[Any], wait: float = 0.0) -> bool:
     return True
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    try:
-        return load(read_bytes(path))
-    except SafetensorError as error:
-        raise MeadaError(f"{path} is damaged: it must be safetensors, got {error}") from None
-
-
 def read_json(path: Path) -> dict[str, Any]:
     text = read_text(path)
     try:
@@ -258,10 +249,6 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise MeadaError(f"{path} must be a JSON table, got {type(table).__name__}")
     return table
-
-
-def _crc(content: Any) -> str:
-    return f"{zlib.crc32(json.dumps(content).encode()):08x}"
 
 
 def _difference(a: dict[str, Any], b: dict[str, Any]) -> str:
