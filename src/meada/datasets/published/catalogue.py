@@ -76,9 +76,10 @@ def _mnist(name: str, size: int, md5: str) -> File:
     return File(f"mnist/{name}", size, md5, _MNIST + name)
 
 
-def _cifar(classes: int, folder: str, files: dict[str, int]) -> Domain:
+def _cifar(name: str, folder: str, files: dict[str, int]) -> Domain:
     """The archive unpacks to a folder of its own; no checksums of its files are published."""
-    name, about = f"cifar{classes}", f"photographs of {classes} classes, train and test, binary version"
+    classes = name.removeprefix("cifar")
+    about = f"photographs of {classes} classes, train and test, binary version"
     held = tuple(File(f"{folder}/{file}", size) for file, size in files.items())
     page = f"{_KRIZ} (cifar-{classes}-binary.tar.gz, unpacked in the data folder)"
     return Domain(name, about, 60_000, held, page, ("", name))
@@ -121,10 +122,10 @@ _DOMAINS = (
     ),
     PACS,
     _cifar(
-        10, "cifar-10-batches-bin",
+        "cifar10", "cifar-10-batches-bin",
         dict.fromkeys([*(f"data_batch_{k}.bin" for k in range(1, 6)), "test_batch.bin"], 30_730_000),
     ),
-    _cifar(100, "cifar-100-binary", {"train.bin": 153_700_000, "test.bin": 30_740_000}),
+    _cifar("cifar100", "cifar-100-binary", {"train.bin": 153_700_000, "test.bin": 30_740_000}),
 )  # fmt: skip
 CATALOGUE: dict[str, Domain] = {entry.name: entry for entry in _DOMAINS}
 HEAD = 512  # bytes: enough to tell a page from data
