@@ -90,7 +90,8 @@ def test_tilted_without_hardness_scores_nothing(net, batch):
     method = METHODS["tilted"](hardness=0.0)
     method.loss(net, batch, CONTEXT)
     assert net.scored == 0 and method.passes == (2.0, 2.0)
-    assert METHODS["tilted"]().passes == (6.0, 2.0)
+    assert METHODS["tilted"](hardness=0.5).passes == (6.0, 2.0)
+    assert METHODS["tilted"]().passes == method.passes  # the default is a random view
 
 
 def test_tilted_sees_new_views_at_every_step(net, batch):

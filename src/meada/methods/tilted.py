@@ -18,7 +18,7 @@ from meada.types import Batch, Scalar
 
 
 def tilted(
-    *, space: str = "wide", k: int = 4, hardness: float = 0.5, beta: float = 1.0, gamma: float = 0.0,
+    *, space: str = "wide", k: int = 4, hardness: float = 0.0, beta: float = 1.0, gamma: float = 0.0,
     consistency: float = 0.0, views: int = 1, handed_on: bool = False,
 ) -> Method:  # fmt: skip
     """Mean cross-entropy over the clean image and its views, plus ``consistency`` times their divergence.
@@ -28,7 +28,8 @@ def tilted(
     Args:
         space: what views are drawn from: a name in ``meada.SPACES``, or FILE.py:function.
         k: candidates per image from which one is chosen (:func:`meada.hard_views`).
-        hardness: 0 is a random view, 1 the candidate with the highest score.
+        hardness: 0 is a random view, 1 the candidate with the highest score. A hard choice has not been better in the
+            same time so far (decision 84).
         beta, gamma: weights of entropy and transport cost in the score.
         consistency: weight of the Jensen-Shannon divergence between the predictions for all views.
         views: 1 is the chosen view; 2 adds a random one.
