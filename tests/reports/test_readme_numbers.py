@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
+from benchmarks.hardness import verdict
 
 from meada.robustify.outcome import Outcome
 
@@ -205,3 +206,11 @@ def test_the_noise_from_scratch_is_that_of_its_record(name):
     record = json.loads((ROOT / "results" / "robustify" / name).read_text())
     assert one["runs"] == 3 * record["runs"] and one["train"] == record["train"]
     assert one["sd"] == pytest.approx(record["run_to_run_sd"], abs=0.005)
+
+
+def test_hard_against_random_views():
+    """The decision's figures are those of the record, and its verdict is that of its runs."""
+    held = json.loads((ROOT / "benchmarks" / "hardness.json").read_text())
+    assert verdict(held["runs"]) == held["verdict"] and not held["verdict"]["hard_wins"]
+    told = " and ".join(f"{gap:.2f}" for gap in held["verdict"]["gaps"]["digits"])
+    assert f"hard minus random is {told} points" in (ROOT / "docs/decisions/0084-views-on-digits.md").read_text()
