@@ -225,12 +225,13 @@ def test_records_to_come_need_no_code(make):
     rows = [row.split(" | ") for row in table.splitlines() if " | last | " in row]
     counts = {row[0].strip("| "): int(row[-1].strip("| ")) for row in rows}
     assert sorted(counts.values()) == [1, 1, 2, 2, 3, 3, 4, 10]
-    assert counts["Tilted, steps = 10000, hardness = 0.5"] == 10
-    assert counts["Tilted, steps = 10000, hardness = 0.0"] == 4
-    assert counts["Tilted, steps = 17000, hardness = 0.0"] == 1
+    assert counts["Tilted, steps = 10000, hardness = 0.5, consistency = 0.0"] == 10
+    assert counts["Tilted, steps = 10000, hardness = 0.0, consistency = 3.0"] == 4
+    assert counts["Tilted, steps = 17000, hardness = 0.0, consistency = 3.0"] == 1
     gaps = part(text, "Differences between methods")
     assert "RandConv - ME-ADA" in gaps and "PRIME - ERM" in gaps
-    assert "Tilted, steps = 10000, hardness = 0.5 - Tilted, steps = 10000, hardness = 0.0" in gaps
+    hard, random = (f"Tilted, steps = 10000, hardness = {h}, consistency = {c}" for h, c in ((0.5, 0.0), (0.0, 3.0)))
+    assert f"{hard} - {random}" in gaps
     figure = charts(made)["paper-digits-last"]
     assert len(figure.series) == 8 and [bool(s.paper) for s in figure.series] == [True] * 2 + [False] * 6
     assert "11.00" not in table and folders[-1].name in text.partition("## Left out")[2]

@@ -57,9 +57,8 @@ def tilted(
             shift=int(handed_on),
         ),  # fmt: skip
         families=chosen.families,
-        title="Tilted" if scored else "Random views",
-        about=f"Trains on clean images and on views from the space '{chosen.name}', "
-        + (f"each the choice among {k} by hardness {hardness:g}." if scored else "drawn at random."),
+        title="Tilted",
+        about="Trains on clean images and on random views of them; with a hardness above 0, hard views are likelier.",
         passes=(1.0 + views + scored, 1.0 + views),
     )
 

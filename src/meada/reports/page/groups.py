@@ -24,7 +24,10 @@ from meada.reports.runs import Run
 BASELINES = ("erm", "agg")  # what the others are compared with, where one of them is there
 ORDER = ("erm", "agg", "ada", "meada", "meada-bnn", "trivialaugment", "randconv", "prime", "augmax", "tilted")
 COLOURS = {"erm": 0, "agg": 0, "ada": 1, "meada": 2, "meada-bnn": 3}
-SHORT = {"plan.rounds": "K", "plan.total_steps": "steps", "network.name": "network", "method.hardness": "hardness"}
+SHORT = {
+    "plan.rounds": "K", "plan.total_steps": "steps", "network.name": "network", "method.hardness": "hardness",
+    "method.consistency": "consistency",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
