@@ -43,6 +43,7 @@ def told(values, digits):
         ("ME-ADA on a Bayesian network (temperature 1e-3)", "meada-bnn", "62.3"),
         ("noise as large as ME-ADA's", "noise", "-"),
         ("tilted: hard views from `wide`", "tilted", "-"),
+        ("tilted: random views, consistency 3", "tilted-random", "-"),
     ],
 )
 def test_the_table_of_digits(title, name, paper):
