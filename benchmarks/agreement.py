@@ -22,7 +22,7 @@ WITHIN = 1e-5
 
 
 def agreement(subject: Subject, n: int, exact: int, within: float = WITHIN) -> dict[str, float]:
-    """Which part of the pixels is alike, on ``n`` images and, in float64, on ``exact`` of them."""
+    """The share of pixels that agree, on ``n`` images and, in float64, on ``exact`` of them."""
     subject = at_size(subject, n)
     theirs = climbed_by_published(subject, n)
     again = climbed_by_published(subject, n, torch.channels_last)

@@ -25,8 +25,9 @@ from meada.evaluation.selection import fixed_subset
 from meada.evaluation.statistics import over_seeds
 from meada.files import write_json
 from meada.machine.environment import environment
+from meada.methods.method import Method
 from meada.pool import Pool
-from meada.robustify.labels import right
+from meada.robustify.labels import accuracy
 from meada.robustify.scoring import BATCH, rule_rows, sets
 from meada.runs.network import build_network
 from meada.runs.parts import make
@@ -77,9 +78,10 @@ def prepared(data: str, seed: int, hardness: float, steps: int) -> tuple[Recipe,
     return recipe, make("data", recipe.data)
 
 
-def fitted(recipe: Recipe, task: Task, watch: Watch) -> nn.Module:
+def fitted(recipe: Recipe, task: Task, watch: Watch, method: Method | None = None) -> nn.Module:
+    """The recipe's network after training, by another method where one is given."""
     pool = Pool(task.train.images, task.train.labels, store=recipe.pool.store)
-    net, method = build_network(recipe, len(task.classes)), method_of(recipe)
+    net, method = build_network(recipe, len(task.classes)), method or method_of(recipe)
     training = begin(net, pool, method, recipe.descent, seed=recipe.seed)
     train(training, pool, method, recipe.plan, recipe.descent, seed=recipe.seed, watch=watch)
     return net
@@ -102,7 +104,7 @@ def run(data: str, seed: int, hardness: float, steps: int) -> dict[str, Any]:
 
 
 def share(net: nn.Module, images: Tensor, labels: Labels) -> float:
-    return round(100 * float(right(predict(net, images, batch_size=BATCH), labels).mean()), 2)
+    return round(accuracy(predict(net, images, batch_size=BATCH), labels), 2)
 
 
 def verdict(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How often ``robustify`` claims a gain where there is none, and how far two plain trainings lie apart.
+"""How often ``robustify`` claims a gain where there is none, and how much two plain trainings differ.
 
 The "method" trains on copies of the clean pictures in the place of views: an exact null. Each run trains a small
 network three times on handwritten digits (plain, plain again in another order, and the null method) and asks the rule.
@@ -29,7 +29,7 @@ from meada.robustify.training import Tuning, plain, tune
 from meada.streams import key
 from meada.types import Batch, Families, Scalar
 
-Right = dict[str, np.ndarray]  # by model: 1 where a picture was classified rightly, or a mean over shifts
+Right = dict[str, np.ndarray]  # by model: 1 where a picture was classified correctly, or a mean over shifts
 TRAINED: Families = frozenset({"tone", "colour", "geometry", "filter", "edges", "blur", "frequency"})
 STEPS, BATCH, RATE = 200, 32, 3e-3
 
@@ -76,7 +76,7 @@ def record(runs: int, train: int, validation: int, first_seed: int, s0: float | 
     task: Task = embedded(train=train, validation=validation, test=10)
     found = [one_run(task, seed) for seed in range(first_seed, first_seed + runs)]
     means = [{name: 100 * float(one.mean()) for name, one in shifted.items()} for _, shifted, _ in found]
-    # The null method is a third plain training, so all three say how far trainings lie apart.
+    # The null method is a third plain training, so all three show how much trainings differ.
     sd = statistics.fmean(statistics.variance(one.values()) for one in means) ** 0.5
     decisions = [decide(held, shifted, sd if s0 is None else s0, rows) for held, shifted, rows in found]
     return {

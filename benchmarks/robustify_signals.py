@@ -102,9 +102,9 @@ def far(run: Run, *rows: str) -> Signal:
     A held-out cluster without a second training (compare arXiv 2405.19461, which trains on the other clusters): the
     distance is that to the tenth nearest training picture, in the features of the probe, or of plain from scratch.
     """
-    far = run.far.numpy()
-    some = run.far[run.shifted].numpy()
-    right = lambda name: [run.scores.correct(name, [row])[0][far if row == "held_out" else some].mean() for row in rows]
+    whole, some = run.far.numpy(), run.far[run.shifted].numpy()
+    chosen = lambda row: whole if row == "held_out" else some
+    right = lambda name: [run.scores.correct(name, [row])[0][chosen(row)].mean() for row in rows]
     return run.each(lambda name: 100 * fmean(right(name)))
 
 

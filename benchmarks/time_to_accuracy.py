@@ -4,7 +4,7 @@
 
 The target, 60.2, is the last-step mean of our own ME-ADA over SVHN, MNIST-M and USPS (results/README.md). Each method
 trains by its own recipe; a fixed subset of every domain is scored every ``--every`` steps, outside the clock, which is
-the processor's. The file is written after every method, beside those that it has. ``published`` is the published
+the processor's. The file is written after every method, next to those already in it. ``published`` is the published
 loop: its network, its ascent, its order of work.
 """
 

@@ -94,7 +94,6 @@ READERS: dict[str, Callable[[RunFolder], object]] = {
     "recipe.toml": RunFolder.load_recipe,
     "log.jsonl": RunFolder.read_log,
     "gallery.safetensors": RunFolder.load_gallery,
-    "apart.json": RunFolder.load_extra_scores,
 }
 
 

@@ -1,4 +1,4 @@
-"""Files written whole or not at all, and checked when they are read again.
+"""Write files completely or not at all, and check them when they are read again.
 
 A folder with a ``checksums.json`` (a run's folder has one) keeps the SHA-256 of every file that is written to it, or
 to a folder directly in it, through this module. :func:`read_bytes` refuses a file that does not match.
@@ -57,7 +57,7 @@ def regular(path: Path, most: int | None) -> Path:
 
 
 def write_bytes(path: Path, content: bytes, *, checked: bool = True) -> None:
-    """Put ``content`` at ``path`` in one stroke: whoever looks sees the old file or the new one.
+    """Write ``content`` to ``path`` atomically: a reader sees the old file or the new one.
 
     ``checked=False`` keeps no checksum: for files that carry their own, or from which nothing is read back.
     """

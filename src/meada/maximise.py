@@ -2,7 +2,7 @@
 
 Two ways, over any space of transformations: ``ascend`` follows the gradient of the score in the space's
 parameters (``perturb`` is the paper's: pixels), and ``hard_views`` draws candidates from the space's prior
-and keeps one, the likelier the higher its score.
+and keeps one at random; a higher score makes a candidate more likely.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -236,14 +236,16 @@ def _paper_score(passes: Passes, x0: Images, y: Labels, objective: Objective, po
     return score
 
 
-def over_draws(objective: Objective, drawn: PosteriorOutputs, z0: Tensor, y: Labels, h: Uncertainty) -> PerSample:
+def over_draws(
+    objective: Objective, drawn: PosteriorOutputs, z0: Tensor, y: Labels, uncertainty: Uncertainty
+) -> PerSample:
     """The objective's mean over posterior samples, with h by name."""
     logits, z = drawn
     each = objective(logits.flatten(0, 1), z.flatten(0, 1), z0.flatten(0, 1), y.repeat(len(z)))
     mean = each.view(len(z), -1).mean(0)
-    if h == "expected":
+    if uncertainty == "expected":
         return mean
-    return mean + objective.beta * (UNCERTAINTY[h](logits) - expected_entropy(logits))
+    return mean + objective.beta * (UNCERTAINTY[uncertainty](logits) - expected_entropy(logits))
 
 
 def of_unit_size(gradient: Images) -> Images:
@@ -270,8 +272,11 @@ def _not_finite(scores: PerSample, gradients: Sequence[Tensor]) -> Tensor:
 
 def _refuse(faults: list[Tensor], n: int) -> None:
     """An error that names the first step at which a sample left the finite numbers."""
-    counts = torch.stack(faults).sum(1) if faults else torch.zeros(0)
-    if len(bad := counts.nonzero()):
+    if not faults:
+        return
+    counts = torch.stack(faults).sum(1)
+    bad = counts.nonzero()
+    if len(bad):
         step = int(bad[0])
         raise NonFiniteError(
             f"step {step + 1} of {len(faults)}: the loss or gradient of {int(counts[step])} of {n} "

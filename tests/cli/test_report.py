@@ -30,7 +30,7 @@ def test_a_page_of_runs_and_of_folders_of_runs(tmp_path, monkeypatch):
     assert "ME-ADA" in html and "This page: meada report" in html
     assert len(list((tmp_path / "p").glob("*.png"))) == len(said.splitlines()) - 1 > 5
     assert meada("report", one) == "report.html\n" and (tmp_path / "report.html").exists()
-    with pytest.raises(MeadaError, match="nowhere holds no run"):
+    with pytest.raises(MeadaError, match="nowhere must be a folder with a run to report"):
         meada("report", tmp_path / "nowhere", "--out", "x.html")
     assert not (tmp_path / "x.html").exists()
 

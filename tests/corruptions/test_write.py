@@ -116,7 +116,7 @@ def test_sets_made_otherwise_are_not_mixed(stack, tmp_path: Path) -> None:
         (stack, Settings(FEW.corruptions, (1, 2)), "severities"),
         (other, FEW, "sha256"),
     ):
-        with pytest.raises(MeadaError, match=f"{key} = .*choose another --out"):
+        with pytest.raises(MeadaError, match=f"{key} must be that of the corruptions in .*choose another --out"):
             write(source, tmp_path, settings)
 
 
@@ -167,7 +167,7 @@ def test_pictures_may_be_cut_to_squares_and_greys_stay_grey(photographs, tmp_pat
 
 def test_published_files_are_not_added_to(stack, tmp_path: Path) -> None:
     save(tmp_path / "fog.npy", stack.images)
-    with pytest.raises(MeadaError, match=r"holds fog\.npy and no corruptions\.json"):
+    with pytest.raises(MeadaError, match=r"holds fog\.npy but no corruptions\.json"):
         write(stack, tmp_path, FEW)
     assert [path.name for path in tmp_path.iterdir()] == ["fog.npy"]
 
@@ -198,7 +198,7 @@ def test_bad_sources_are_named(stack, tmp_path: Path) -> None:
     cases = {
         "is neither a folder nor a .npy": lambda: open_source("nowhere"),
         "did you mean 'cifar10'": lambda: open_source("cifar11", sources={"cifar10": lambda: stack}),
-        "empty holds no picture": lambda: open_source(str(tmp_path / "empty")),
+        "empty must hold pictures": lambda: open_source(str(tmp_path / "empty")),
         "labels.npy is missing": lambda: open_source(str(images)),
         "12 images and 11 labels": lambda: open_source(str(images), save(tmp_path / "short.npy", stack.labels[:11])),
         "float64 of shape (12,)": lambda: open_source(str(images), save(tmp_path / "real.npy", stack.labels / 2)),

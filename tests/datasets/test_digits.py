@@ -88,7 +88,7 @@ def test_targets_may_be_one_name_and_include_the_source_s_test_split(published: 
 
 WRONG = {
     "unknown target 'svnh': did you mean 'svhn'": {"targets": ["svnh"]},
-    "targets is empty": {"targets": []},
+    "targets must name at least one of": {"targets": []},
     "train = 10 and validation = 3 images do not fit in the 12": {"train": 10},
     "validation must be 1 or more, got 0": {"validation": 0},
     "train must be 1 or more, got -1": {"train": -1},
@@ -104,7 +104,7 @@ def test_what_cannot_be_had_is_refused(published: Path, said: str):
 def test_no_target_at_all_is_an_error(published: Path, tmp_path: Path):
     (tmp_path / "bare").mkdir()
     (published / "mnist").rename(tmp_path / "bare/mnist")
-    with pytest.raises(MeadaError, match="holds none of svhn, mnist_m, syn, usps"):
+    with pytest.raises(MeadaError, match="must hold at least one of svhn, mnist_m, syn, usps, got none"):
         digits(root=tmp_path / "bare", **PARTS)
 
 

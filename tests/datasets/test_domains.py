@@ -185,10 +185,10 @@ def test_other_faults_of_lists(root):
 @pytest.mark.parametrize(
     "settings, sentence",
     [
-        ({}, "name targets or sources among art_painting"),
+        ({}, "sources or targets must be named, of art_painting"),
         ({"targets": ["sktch"]}, "unknown domain 'sktch': did you mean 'sketch'"),
-        ({"targets": ["photo"], "sources": ["photo"]}, "'photo' is among sources and targets"),
-        ({"targets": list(PICTURES)}, "sources and targets must each be one domain or more"),
+        ({"targets": ["photo"], "sources": ["photo"]}, "must be a source or a target, got 'photo' as both"),
+        ({"targets": list(PICTURES)}, "sources and targets must both have a domain"),
         ({"targets": ["photo"], "side": 0}, "side must be 1 or more, got 0"),
         ({"targets": ["photo"], "per_domain": 0}, "per_domain must be 1 or more, got 0"),
     ],

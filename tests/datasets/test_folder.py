@@ -81,8 +81,14 @@ def test_a_list_names_files_beside_it(classes, heading):
 @pytest.mark.parametrize(
     "text, sentence",
     [
-        ("", "it is empty"),
-        ("dark/0.png\n", "a line is 'dark/0.png'"),
+        ("", "must have lines of path,label, got no line"),
+        ("path,label\n", "must have lines of path,label, got no line"),
+        ("dark/0.png;a\ndark/1.png;b\n", "got 'dark/0.png;a': separate columns by commas"),
+        ("path;label\ndark/0.png;a\n", "got 'path;label': separate columns by commas"),
+        ("label,path\na,dark/0.png\n", "must have 'path' as the first of several columns, got 'label,path'"),
+        ("filename,label\ndark/0.png,a\n", "must have 'path' as the first of several columns, got 'filename,label'"),
+        ("path,label\ndark\\0.png,a\n", "such as dark.0.png: write / between folders"),
+        ("dark/0.png\n", "must have lines of path,label, got 'dark/0.png'"),
         ("dark/0.png,a\ndark/0.png,b\n", "must label a file once, got dark/0.png as 'a' and as 'b'"),
         ("gone.png,a\ndark/0.png,b\n", "must name files that are there, got 1 of 2 that are not, such as gone.png"),
         ("path,a,b\ndark/0.png,1,yes\n", "must have 0 or 1 in the label column 'b', got 'yes'"),
@@ -194,10 +200,10 @@ def test_a_thousand_classes_and_an_imbalance_of_a_hundred(tmp_path):
 @pytest.mark.parametrize(
     "made, sentence",
     [
-        ([], "holds no CLASS folders"),
-        (["a.png"], "holds no CLASS folders"),
+        ([], "must have pictures in folders CLASS/.*, got none"),
+        (["a.png"], "must have pictures in folders CLASS/.*, got 1 pictures outside of a folder of their class"),
         (["cat/a.png"], "must have at least two classes, got one, 'cat'"),
-        (["cat/a.txt", "dog/b.txt"], "holds no CLASS folders"),
+        (["cat/a.txt", "dog/b.txt"], "must have pictures in folders CLASS/.*, got none"),
     ],
 )
 def test_what_is_no_data_set_is_refused(tmp_path, made, sentence):
@@ -234,6 +240,21 @@ def test_a_class_that_no_model_file_can_hold_is_refused_at_once(classes, name):
     os.rename(classes / "light", os.path.join(os.fsencode(classes), name))
     with pytest.raises(MeadaError, match="folders whose names are one line of UTF-8, got '"):
         folder(path=str(classes), side=4)
+
+
+def test_a_broken_link_is_left_out_and_named(classes):
+    (classes / "dark" / "lost.png").symlink_to("nowhere.png")
+    assert (
+        "dark/lost.png is not a file (perhaps a broken link)"
+        in folder(path=str(classes), side=4).provenance["left out"]
+    )
+
+
+def test_a_class_of_one_group_leaves_nothing_to_hold_out(classes):
+    with pytest.raises(
+        MeadaError, match="must have two pictures of a class in one domain that belong to different groups"
+    ):
+        folder(path=str(classes), side=4, group="^(.)")
 
 
 def test_a_picture_may_have_any_name(classes):

@@ -69,9 +69,9 @@ def test_without_pictures_it_is_what_the_run_learnt_from(folder):
 def test_what_cannot_be_done_is_a_sentence(folder):
     erm, model = (open_model(folder / f"{m}.safetensors", [f"{folder}/net.py:tiny"]) for m in ("erm", "meada"))
     samples = samples_of(model, folder / "photos", None)
-    with pytest.raises(MeadaError, match="method 'erm' makes no samples"):
+    with pytest.raises(MeadaError, match="must make samples, such as ada or meada, got 'erm'"):
         write_adversarial(erm, samples, folder / "out", source="")
-    with pytest.raises(MeadaError, match="--out needs a new folder"):
+    with pytest.raises(MeadaError, match="--out must be a new or empty folder"):
         write_adversarial(model, samples, folder / "photos", source="")
     (folder / "strange" / "cow").mkdir(parents=True)
     Image.new("RGB", (9, 9)).save(folder / "strange" / "cow" / "a.png")

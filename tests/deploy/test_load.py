@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import meada
 from meada.cli.main import app
-from meada.deploy.model import save_model
+from meada.deploy.model import method_folder, save_model
 from meada.errors import MeadaError
 from meada.runs.network import build_network
 from meada.runs.recipe import resolve
@@ -48,6 +48,18 @@ def test_it_is_a_module_in_eval_mode(folder):
     assert not model.net.training and model.abstain_entropy == 0.5
 
 
+def test_the_run_inside_a_robustify_folder_of_version_0_1_is_found(tmp_path):
+    """Its model.safetensors has no recipe of its own; meada's folder has, and ERM's is next to it."""
+    for name in ("erm", "meada"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "recipe.toml").touch()
+    assert method_folder(tmp_path / "meada").path == tmp_path / "meada"
+    (tmp_path / "plan.json").touch()
+    assert method_folder(tmp_path).path == tmp_path / "meada"
+    (tmp_path / "meada" / "recipe.toml").unlink()
+    assert method_folder(tmp_path) is None
+
+
 def test_every_kind_of_picture_gives_the_same(folder):
     model, path = meada.load(str(folder / "model.safetensors")), folder / "photos" / "0.png"
     pixels = np.asarray(Image.open(path))
@@ -76,7 +88,7 @@ def test_another_size_is_resized_as_in_training(folder):
     "pictures, sentence",
     [
         ("nowhere.png", "nowhere.png must be a picture file, got nothing there"),
-        ("*.nothing", "no file matches"),
+        ("*.nothing", "must match files, got none"),
         (3, "pictures must be paths, Pillow images, arrays or tensors, got int"),
         (torch.rand(1, 32, 32), r"a tensor must be \(3, H, W\)"),
         (torch.rand(1, 32, 32), r"got \(1, 32, 32\): grey\? use images.repeat_interleave\(3, -3\)"),
@@ -100,7 +112,7 @@ def test_the_verb_takes_patterns_and_writes_csv_and_json(folder, tmp_path):
         folder / "model.safetensors",
         f"{folder}/photos/[01].png",
         folder / "photos" / "2.png",
-        "--top",
+        "--top-k",
         2,
     ]
     got = CliRunner().invoke(app, [str(w) for w in [*words, "--csv", tmp_path / "p.csv", "--json"]])

@@ -93,8 +93,8 @@ def test_foreign_files_are_refused(tmp_path, single):
     (tmp_path / "junk.safetensors").write_bytes(b"junk")
     (tmp_path / "empty").mkdir()
     for name, sentence in (
-        ("w.safetensors", "does not say what network"), ("junk.safetensors", "cannot be read"),
-        ("empty", "holds no run"), ("nowhere", "is not there"),
+        ("w.safetensors", "does not name its network"), ("junk.safetensors", "cannot be read"),
+        ("empty", "must be the folder of a run"), ("nowhere", "does not exist"),
     ):  # fmt: skip
         with pytest.raises(MeadaError, match=sentence):
             open_model(tmp_path / name)

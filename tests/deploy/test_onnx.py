@@ -33,7 +33,7 @@ def test_metadata_say_what_the_logits_mean(model):
 
 def test_real_pictures_of_the_run_are_tried_too(model):
     kept = torch.randint(0, 256, (REAL + 4, 3, 32, 32), dtype=torch.uint8)
-    gallery = {"round-1.judged": kept * 0, "round-1.judged_source": kept}
+    gallery = {"round-1.adversarial": kept * 0, "round-1.source": kept}
     model.run = SimpleNamespace(load_gallery=lambda: gallery)  # type: ignore[assignment]
     made, real = samples(model)
     assert [len(x) for x in (*made, *real)] == [*BATCHES, REAL]

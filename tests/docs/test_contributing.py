@@ -4,6 +4,7 @@ import re
 import sys
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
@@ -11,8 +12,12 @@ from tests_tiny import tiny
 from torch.testing import assert_close
 
 import meada
+from meada.reports.page import cost
+from meada.reports.page.groups import experiments
+from meada.reports.runs import find_runs
 from meada.runs.recipe import load_recipe
 from meada.runs.run import run
+from meada.runs.run_folder import read_json
 
 PAGE = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, re.S))
@@ -61,10 +66,46 @@ def test_the_space_gives_hard_views_that_depend_on_the_sample_alone():
     assert_close(alone, views[2:3])
 
 
-def test_the_data_set_and_the_report_section(tmp_path):
+def test_the_space_trains_from_a_recipe_and_refuses_a_bad_strength(tmp_path):
+    changes = [*SMALL, *DIGITS, "method.space=gamma_curve.py:gamma_curve", "method.k=2"]
+    assert run(load_recipe("quickstart/tilted", changes), tmp_path / "run")["steps"] == 4
+    with pytest.raises(meada.MeadaError, match="strength must be greater than 0, got 0"):
+        import_module("gamma_curve").gamma_curve(strength=0.0)
+
+
+@pytest.fixture
+def stripes(tmp_path) -> Path:
+    """A finished run on the page's data set."""
     changes = [*SMALL, "data.name=stripes.py:stripes", "data.train=12", "data.validation=6", "data.test=8"]
     record = run(load_recipe("quickstart/erm", changes), tmp_path / "runs" / "stripes")
     assert record["results"]["last"]["inverted"]["n"] == 8
+    return tmp_path / "runs" / "stripes"
+
+
+def test_the_report_section_shows_a_run_on_the_data_set(stripes):
     import_module("slowest_section").report("runs", "report.html")
-    page = (tmp_path / "report.html").read_text()
+    page = Path("report.html").read_text(encoding="utf-8")
     assert "Which run took longest" in page and "Seconds per run" in page
+
+
+def test_every_table_of_a_report_is_made_where_the_page_says():
+    rows = re.findall(r"^\| .* \| `(\w+)\.py`: (.*) \|$", PAGE, re.M)
+    assert len(rows) == 6
+    for module, functions in rows:
+        for function in re.findall(r"`(\w+)`", functions):
+            assert callable(getattr(import_module(f"meada.reports.page.{module}"), function, None)), (module, function)
+
+
+def test_the_column_is_added_as_the_page_says(stripes):
+    """The two changes of the page, made to the text of ``cost.py``: name and cell meet in the table."""
+    cell = re.search(r"`(1000 \* times.*?)` after `core_hours\(run\)` in `_row`", PAGE)[1]
+    text = Path(cost.__file__).read_text(encoding="utf-8")
+    for old, new in (('"core-hours"', '"ms per step"'), ("core_hours(run)", cell)):
+        text = text.replace(f"{old}, ", f"{old}, {new}, ", 1)
+    changed = ModuleType("changed")
+    exec(compile(text, "cost.py", "exec"), vars(changed))
+    (experiment,) = experiments(find_runs([stripes]))
+    table = changed.spent(experiment).blocks[-1]
+    seconds = read_json(stripes / "record.json")["seconds"]["minimise"]
+    assert table.rows[0][table.columns.index("ms per step")] == pytest.approx(1000 * seconds / 4)
+    assert len(table.columns) == len(table.rows[0])

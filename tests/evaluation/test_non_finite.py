@@ -11,7 +11,6 @@ import meada
 from meada.datasets.task import Samples, Task
 from meada.errors import NonFiniteError
 from meada.evaluation.attack import under_attack
-from meada.evaluation.rounds import judge
 from meada.evaluation.selection import Selection
 from meada.robustify.scoring import score_all, sets
 from meada.runs.recipe import load_recipe
@@ -64,13 +63,9 @@ def test_robustify_scores_no_network_that_gives_nan(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_neither_an_attack_nor_a_judge_counts_nan_as_class_0():
+def test_an_attack_does_not_count_nan_as_class_0():
     with pytest.raises(NonFiniteError, match="of 'held-out pictures'$"):
         under_attack(Broken(), {"held-out pictures": samples(True, False)}, n=2, steps=1)
-    images, labels = samples(True, False).images, torch.zeros(2, dtype=torch.long)
-    gallery = {"round-2.judged_source": images, "round-2.judged": images, "round-2.judged_label": labels}
-    with pytest.raises(NonFiniteError, match="of 'the sources of round 2'$"):
-        judge(Broken(), gallery, classes=2)
 
 
 def broken_when_evaluated(num_classes: int = 10) -> nn.Module:

@@ -84,7 +84,7 @@ def test_the_bootstrap_spreads_as_a_proportion_does_and_sets_are_independent():
 def test_pairing_by_picture_narrows_a_difference():
     rng = np.random.default_rng(0)
     noise = rng.random(500)
-    a, b = noise < 0.7, noise < 0.6  # what one classifies rightly, the better one does too
+    a, b = noise < 0.7, noise < 0.6  # what one classifies correctly, the better one does too
     gap, apart = paired_bootstrap(a, b).interval, [image_interval(one) for one in (a, b)]
     assert gap.high - gap.low < 0.6 * sum((i.high - i.low) ** 2 for i in apart) ** 0.5
 

@@ -144,7 +144,7 @@ def test_a_killed_process_ends_the_run_and_one_alone_carries_it_on(tmp_path, sin
     os.kill(child(process, 1), signal.SIGKILL)
     _, err = process.communicate(timeout=SECONDS)
     assert process.returncode != 0
-    assert "--resume carries the run on" in err
+    assert "--resume continues the run" in err
     assert not (out / "record.json").exists()
     notes = [json.loads(p.read_text()) for p in (out / "pool").glob("round-1*.json")]
     left, seen = sum(note["written"] for note in notes), []

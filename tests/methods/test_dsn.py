@@ -156,7 +156,7 @@ def test_each_image_goes_to_its_own_domains_encoder():
 
 def test_a_domain_that_the_pool_has_not_is_named():
     batch = Batch(torch.rand(2, 3, 2, 2), torch.zeros(2, dtype=torch.long), torch.tensor([7, 8]))
-    with pytest.raises(MeadaError, match="domain 8 is not among those of the pool: 7, -2"):
+    with pytest.raises(MeadaError, match="domain must be one of those trained on, 7, -2, got 8"):
         domain_numbers(batch, ["7", "-2"])
     assert domain_numbers(batch._replace(domain=None), ["0"]).tolist() == [0, 0]
 

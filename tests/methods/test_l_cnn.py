@@ -244,14 +244,14 @@ def test_it_learns(pool):
 
 
 def test_what_cannot_be_is_refused(net, pool):
-    with pytest.raises(MeadaError, match="method.domains is 2: the pool has 3 source domains"):
+    with pytest.raises(MeadaError, match="method.domains must be 3, the number of sources, got 2"):
         begin(net, pool, l_cnn(domains=2), SGD)
     with pytest.raises(MeadaError, match="adapt it first"):
         begin(plain(), pool, l_cnn(), SGD)
     with pytest.raises(MeadaError, match="no Linear and no Conv2d"):
         to_low_rank(nn.Sequential(nn.ReLU()))
     training = begin(net, pool, l_cnn(), SGD)
-    with pytest.raises(MeadaError, match="domain 3 is not among those of the pool: -2, 7, 40"):
+    with pytest.raises(MeadaError, match="domain must be one of those trained on, -2, 7, 40, got 3"):
         training.parts.modules["descriptors"](3)
     for bad in ({"domains": 0}, {"error": 1.0}, {"max_rank": 0}):
         with pytest.raises(MeadaError, match=next(iter(bad))):

@@ -159,7 +159,7 @@ def test_unknown_names_and_impossible_numbers_are_refused():
 def test_fit_asks_for_the_network_that_it_trains():
     images, labels = torch.rand(8, 3, 4, 4), torch.arange(8) % 5
     plan = meada.Plan(rounds=1, min_steps=1, total_steps=2, batch_size=4)
-    with pytest.raises(MeadaError, match="adapt it first"):
+    with pytest.raises(MeadaError, match="call its adapt"):
         meada.fit(small(), (images, labels), "meada-bnn", plan=plan)
     method = METHODS["meada-bnn"](steps=2, posterior_draws=2)
     net = method.adapt(small())

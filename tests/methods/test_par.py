@@ -103,7 +103,7 @@ def test_building_leaves_the_network_as_it_was(pool):
 
 
 def test_what_cannot_be_is_refused(linear_net, net, pool):
-    with pytest.raises(MeadaError, match="no nn.Conv2d"):
+    with pytest.raises(MeadaError, match="must have an nn.Conv2d, got none"):
         begin(linear_net, Pool(torch.rand(2, 3, 4, 4), torch.arange(2)), par(), SGD)
     with pytest.raises(MeadaError, match="layer '9' must be a submodule"):
         begin(net, pool, par(layer="9"), SGD)

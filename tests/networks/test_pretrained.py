@@ -194,9 +194,9 @@ def test_anything_but_tensors_by_name_is_refused(
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        (torch.full((4,), float("nan")), "infinite or undefined numbers in 0.bias"),
-        (torch.ones(4, dtype=torch.int64), "another kind of number in 0.bias: torch.int64"),
-        (torch.ones(4, dtype=torch.complex64), "another kind of number in 0.bias"),
+        (torch.full((4,), float("nan")), "must hold finite numbers, got NaN or infinity in 0.bias"),
+        (torch.ones(4, dtype=torch.int64), "got torch.int64 instead of torch.float64 in 0.bias"),
+        (torch.ones(4, dtype=torch.complex64), "got torch.complex64 instead of torch.float64 in 0.bias"),
     ],
 )
 def test_numbers_that_copying_would_hide_are_refused(

@@ -6,17 +6,19 @@ from pathlib import Path
 import pytest
 from benchmarks.robustify_records import markdown
 
-from meada.reports.page import table, to_markdown
-from meada.reports.page.blocks import Chart, Gallery, slug
+from meada.reports.page import build, table, to_markdown
+from meada.reports.page.charts import picture_files
 from meada.reports.runs import find_runs
 
 ROOT = Path(__file__).parents[2]
 RESULTS = Path("results")  # as the commands have it: pages name their records' recipes
-PAGES = {  # page -> the table, and folders of records
+PAGES = {  # page -> the table (None: the whole report), and folders of records
     "README.md": (1, "digits", "sensitivity"),
     "pacs/README.md": (2, "pacs"),
     "cifar10c-small/README.md": (3, "cifar10c-small"),
     "cifar10c-networks/README.md": (3, "cifar10c-networks"),
+    "quickstart/README.md": (None, "quickstart"),
+    "pacs-photo/README.md": (None, "pacs-photo"),
 }
 
 
@@ -25,10 +27,12 @@ def test_a_page_is_what_its_records_make(page, monkeypatch):
     monkeypatch.chdir(ROOT)
     number, *folders = PAGES[page]
     runs = find_runs([RESULTS / folder for folder in folders])
-    made = table(runs, number, command="meada reproduce digits --out results/digits")
-    drawn = [(k, block) for k, block in enumerate(made.blocks()) if isinstance(block, Chart | Gallery)]
+    if number is None:
+        made = build(runs, command=f"meada report results/{folders[0]}")
+    else:
+        made = table(runs, number, command="meada reproduce digits --out results/digits")
     home = (RESULTS / page).parent
-    pictures = {k: home / "figures" / f"{slug(block.name)}.png" for k, block in drawn}
+    pictures = picture_files(made, home / "figures")
     assert all(path.is_file() for path in pictures.values()), "a figure is missing: see Results in CONTRIBUTING.md"
     advice = f"results/{page} is not what its records make: see Results in CONTRIBUTING.md"
     assert (RESULTS / page).read_text() == to_markdown(made, pictures, home), advice

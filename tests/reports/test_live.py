@@ -118,5 +118,5 @@ def test_a_port_in_use_is_a_sentence(folder):
 
 def test_once_and_serve_are_not_given_together(tmp_path):
     """They would serve for ever."""
-    with pytest.raises(MeadaError, match="--once must be given without --serve, which goes on until Ctrl-C, got both"):
+    with pytest.raises(MeadaError, match="at most one of --once and --serve may be given, got both"):
         watch(tmp_path, once=True, serve=0)

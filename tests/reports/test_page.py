@@ -207,7 +207,7 @@ def test_the_same_run_twice_counts_once(tmp_path):
 
 
 def test_folders_without_runs_and_broken_files_are_refused(tmp_path):
-    with pytest.raises(MeadaError, match="nowhere holds no run"):
+    with pytest.raises(MeadaError, match="nowhere must hold a run"):
         find_runs([tmp_path / "nowhere"])
     path = write_run(tmp_path)
     with pytest.raises(MeadaError, match="unknown rule 'best'"):

@@ -44,6 +44,7 @@ def told(values, digits):
         ("noise as large as ME-ADA's", "noise", "-"),
         ("tilted: hard views from `wide`", "tilted", "-"),
         ("tilted: random views, consistency 3", "tilted-random", "-"),
+        ("tilted: random views from `deep`, consistency 3", "tilted-deep", "-"),
     ],
 )
 def test_the_table_of_digits(title, name, paper):
@@ -74,7 +75,7 @@ def test_the_quickstart():
     ("plain", "hardened", "label", "n"),
     [
         ("digits/digits-erm-seed*", "digits/digits-meada-seed*", "ME-ADA", 3),
-        ("digits/digits-erm-seed*", "digits/digits-tilted-seed*", "tilted", 1),
+        ("digits/digits-erm-seed*", "digits/digits-tilted-deep-seed*", "random views from `deep`", 1),
         ("quickstart/quickstart-erm-seed?", "quickstart/quickstart-meada-seed?", "ME-ADA", 5),
         ("quickstart/quickstart-erm-seed?", "quickstart/quickstart-tilted-seed?", "tilted", 5),
         ("cifar10c-small/*-erm-seed*", "cifar10c-small/*-augmix-seed*", "AugMix", 1),

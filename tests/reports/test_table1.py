@@ -344,19 +344,3 @@ def test_a_closer_look_stands_beside_the_same_seeds_of_table_1(four, make):
 def test_a_closer_look_at_another_training_is_called_so(four, make):
     other = make(load_recipe("digits/erm", CLOSER, seed=0), 30.1, 50.0, 80.0)
     assert "**not** the same" in page(find_runs([*four, other]), "meada reproduce digits")
-
-
-def test_a_stand_in_for_syn_stands_apart(four, make):
-    def tried(folder, **accuracies):
-        told = {rule: {"accuracy": a} for rule, a in accuracies.items()}
-        (folder / "apart.json").write_text(json.dumps({"printed_numbers": told}))
-
-    assert "stand-in" not in page(find_runs(four), "meada reproduce digits")
-    closer = make(load_recipe("digits/erm", CLOSER, seed=0), 30.0, 50.0, 80.0)
-    tried(closer, last=40.0, oracle=99.0)  # the oracle of a closer look is not Table 1's
-    tried(four[1], last=42.0, oracle=43.0)
-    text = page(find_runs([*four, closer]), "meada reproduce digits")
-    rest = text.partition("## A stand-in for SYN")[2].partition("\n## ")[0]
-    assert "| ERM | last | 41.00 ± 1.41 | 0, 1 |" in rest
-    assert "| ERM | oracle | 43.00 | 1 |" in rest and "ME-ADA |" not in rest
-    assert "| ERM | last | 31.00 ± 1.41 | 50.00 ± 0.00 | 80.00 ± 0.00 |" in text  # as it was

@@ -61,7 +61,7 @@ def test_a_difference_is_candidate_minus_plain(tmp_path):
 
 
 def test_scores_of_two_classes_worked_out_by_hand():
-    """Class 1 is recalled in 2 of 3, class 0 in 1 of 1; of the three pairs two are ranked rightly."""
+    """Class 1 is recalled in 2 of 3, class 0 in 1 of 1; of the three pairs two are ranked correctly."""
     margins, labels = torch.tensor([-0.5, -1.0, 2.0, 3.0]), torch.tensor([0, 1, 1, 1])
     found = full_score(torch.stack([torch.zeros(4), margins], 1), labels)
     assert abs(found["accuracy"] - 75) < 1e-9 and abs(found["balanced_accuracy"] - 100 * (2 / 3 + 1) / 2) < 1e-9

@@ -61,8 +61,10 @@ def blocks(outcome: Outcome, scores: Scores, title: str) -> tuple[object, ...]:
 def test_the_first_screen_answers_whether_by_how_much_and_at_what_cost(outcome: Outcome, scores: Scores) -> None:
     assert outcome.delivered == "hardened"
     said = answer(outcome)
-    assert said.startswith("Yes: under corruptions hardened is right on 90.0 % of the held-out pictures where plain")
-    assert "right on 66.7 %" in said and "+23.3 points" in said and "2 minutes" in said
+    assert said.startswith(
+        "Yes: under corruptions, the accuracy of hardened on held-out pictures is 90.0 %, that of plain"
+    )
+    assert "fine-tuning 66.7 %" in said and "+23.3 points" in said and "took 2 min" in said
     first, picture, warning = blocks(outcome, scores, "Is it better?")
     assert isinstance(first, Text) and first.text == said
     assert isinstance(picture, Chart) and [s.name for s in picture.series] == ["plain", "hardened"]
@@ -73,8 +75,8 @@ def test_the_first_screen_answers_whether_by_how_much_and_at_what_cost(outcome: 
 def test_a_gain_on_unchanged_pictures_alone_is_not_told_as_one_under_corruptions(outcome: Outcome) -> None:
     outcome.content["differences"]["hardened"]["corruptions"]["mean"] = -11.8
     said = answer(outcome)
-    assert said.startswith("Yes on unchanged pictures, not under corruptions: on unchanged pictures hardened is right")
-    assert "; under corruptions it is right on 90.0 % against 66.7 % (-11.8 points" in said
+    assert said.startswith("Yes on unchanged pictures, not under corruptions: on unchanged pictures, the accuracy of")
+    assert "; under corruptions, it is 90.0 % against 66.7 % (-11.8 points" in said
 
 
 def test_where_plain_is_delivered_the_page_says_so(outcome: Outcome, scores: Scores) -> None:
@@ -84,6 +86,12 @@ def test_where_plain_is_delivered_the_page_says_so(outcome: Outcome, scores: Sco
     assert "Classes" in titles and "Confusion under corruptions" in titles
     (chart, *_) = blocks(outcome, scores, "Corruptions and shifts")
     assert isinstance(chart, Chart) and [s.name for s in chart.series] == ["plain"]
+
+
+def test_tables_name_the_pictures_in_the_words_of_the_first_table(outcome: Outcome, scores: Scores) -> None:
+    tables = [one for one in blocks(outcome, scores, "Candidates") if isinstance(one, Table)]
+    tables += [one for one in blocks(outcome, scores, "Calibration") if isinstance(one, Table)]
+    assert {row[1] for table in tables[1:] for row in table.rows} <= set(tables[0].columns)
 
 
 def test_classes_that_got_worse_are_named_and_come_first(outcome: Outcome, scores: Scores) -> None:

@@ -26,7 +26,7 @@ CLEAN = {"plain": 95.0, "plain_repeat": 95.0, "hardened": 95.0, "averaged": 95.0
 
 def test_the_best_under_shifts_is_delivered():
     found = decision(CLEAN, {"plain": 0.6, "plain_repeat": 0.6, "hardened": 0.7, "averaged": 0.8})
-    assert found.delivered == "averaged" and "points more rightly than plain" in found.sentence
+    assert found.delivered == "averaged" and "points more accurate than plain" in found.sentence
     assert found.gains["averaged"].mean == pytest.approx(20, abs=3)
 
 
@@ -50,9 +50,9 @@ def test_plain_is_delivered_if_nothing_beats_it_and_it_is_said():
 def test_a_plain_model_that_has_hardly_learnt_the_classes_is_not_kept():
     clean = {"plain": 70.0, "plain_repeat": 75.0, "probe": 97.0}
     found = decision(clean, {"plain": 0.58, "plain_repeat": 0.65, "probe": 0.62})
-    assert found.delivered == "probe" and "held-out pictures rightly" in found.sentence
+    assert found.delivered == "probe" and "held-out pictures as they are" in found.sentence
     worse = decision(clean, {"plain": 0.8, "plain_repeat": 0.8, "probe": 0.5})
-    assert worse.delivered == "plain" and "points worse than plain" in worse.sentence
+    assert worse.delivered == "plain" and "points less accurate than plain" in worse.sentence
 
 
 def test_the_repetition_and_ones_own_model_are_compared_and_never_delivered():

@@ -208,9 +208,9 @@ def test_a_run_that_never_got_under_way_may_begin_again(finished, tmp_path):
 
 def test_resuming_with_other_settings_is_refused(finished, tmp_path):
     recipe, out, _ = finished
-    with pytest.raises(MeadaError, match=r"seed \(0 there, 5 asked for\)"):
+    with pytest.raises(MeadaError, match=r"seed \(0 there, 5 given\)"):
         run(recipe.model_copy(update={"seed": 5}), out, resume=True)
-    with pytest.raises(MeadaError, match="holds no run to resume"):
+    with pytest.raises(MeadaError, match="must hold a run to resume"):
         run(recipe, tmp_path / "nowhere", resume=True)
 
 

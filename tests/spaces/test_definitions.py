@@ -97,6 +97,17 @@ def test_warp_leaves_the_border_and_has_the_size_it_says():
     assert float(moved[0, 0, 16, 16] - ramp[0, 0, 16, 16]) == pytest.approx(1 / 31, rel=0.05)
 
 
+def test_deep_is_wide_several_times_in_a_row():
+    x = torch.rand(60, 3, 16, 16)
+    theta, y = drawn(SPACES["deep"](), x)
+    for part in theta["parts"].values():
+        x = SPACES["wide"]().apply(x, part)
+    assert len(theta["parts"]) == 3 and y.equal(x)
+    mixes = [part["mix"] for part in theta["parts"].values()]
+    assert not mixes[0].equal(mixes[1]) and not mixes[1].equal(mixes[2])
+    assert SPACES["deep"]().families == SPACES["wide"]().families
+
+
 def test_operations_stay_within_their_limits():
     x = torch.rand(300, 3, 16, 16)
     theta, y = drawn(SPACES["operations"](strength=0.5), x)
@@ -113,6 +124,8 @@ def test_bad_settings_are_refused():
         SPACES["colour_curve"](frequencies=0)
     with pytest.raises(MeadaError, match="modes must be 1 or more, got 0"):
         SPACES["warp"](modes=0)
+    with pytest.raises(MeadaError, match="depth must be 1 or more, got 0"):
+        SPACES["deep"](depth=0)
     with pytest.raises(MeadaError, match="unknown member 'wawe': did you mean 'wave'"):
         SPACES["wide"](without=["wawe"])
     assert "colour" not in SPACES["wide"](without=["colour_curve", "random_convolution", "operations"]).families

@@ -101,7 +101,7 @@ def fit(
     if device is not None:
         net.to(_device(device))
     if chosen.adapt(net) is not net:
-        raise MeadaError(f"method '{name}' trains a network of its own: adapt it first, then fit")
+        raise MeadaError(f"method '{name}' replaces the network: call its adapt(net) first, then fit the result")
     pool = _pool(data, folder, side)
     about = {"meada": __version__, "method": name, "network": type(net).__name__, "seed": seed}
     with plain_output(net):

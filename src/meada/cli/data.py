@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from meada.cli.quick import Json, Quiet
 from meada.errors import MeadaError
 from meada.files import data_root
 from meada.machine.terminal import SafeConsole, progress
@@ -23,7 +24,6 @@ app = typer.Typer(name="data", help="List, check and download published data set
 Names = Annotated[list[str] | None, typer.Argument(help="Domains; all of them by default.")]
 Wanted = Annotated[list[str], typer.Argument(help="Domains, such as mnist.")]
 Root = Annotated[Path | None, typer.Option(help="The data folder; by default $MEADA_DATA, else ~/.cache/meada.")]
-Json = Annotated[bool, typer.Option("--json", help="For a machine to read.")]
 
 
 @app.command("list")
@@ -79,9 +79,9 @@ def check(names: Names = None, root: Root = None, as_json: Json = False) -> None
 def get(
     names: Wanted,
     root: Root = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> None:
-    """Download domains that have a public address; after an interruption, go on where it broke off.
+    """Download domains that have a public address; an interrupted download continues where it stopped.
 
     Example: meada data get mnist usps
     """
@@ -152,7 +152,7 @@ def corrupt(
     size: Annotated[int | None, typer.Option(help="Crop and resize a folder's pictures to this side.")] = None,
     workers: Annotated[int | None, typer.Option(help="Number of processes. [default: one per core]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print corruptions.json.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Write corrupted copies of a data set: fifteen corruptions at five severities.
 

@@ -8,20 +8,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from shutil import disk_usage
 from textwrap import fill
-from typing import Annotated
 
 import typer
 
+from meada.cli.quick import Json, names
 from meada.errors import MeadaError
 from meada.files import data_root
 
 
-def listing(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def listing(as_json: Json = False) -> None:
     """List methods, networks, data sets, spaces and recipes.
 
     Example: meada list --json
     """
-    from meada.cli.quick import names
     from meada.runs.recipe_families import recipe_names, recipe_patterns
 
     known = {kind: names(kind) for kind in ("methods", "networks", "datasets")}
@@ -45,7 +44,7 @@ EXTRAS = ("matplotlib", "sklearn", "mlxtend", "onnx", "ray", "pytorch_lightning"
           "tensorboard", "wandb", "mlflow")  # fmt: skip
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def doctor(as_json: Json = False) -> None:
     """Report machine, torch, threads, precision and data, and say what to set.
 
     Example: meada doctor --json

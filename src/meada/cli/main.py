@@ -102,7 +102,7 @@ def _warn(message: Warning | str, category: type[Warning], *_: object) -> None:
 
 
 def _unforeseen(error: BaseException) -> NoReturn:
-    """The last line of defence: one sentence, and a file with what a developer needs."""
+    """An unexpected error: one sentence, and a file with what a developer needs."""
     if isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY):
         _stop(f"not enough memory ({' '.join(str(error).split())[:200] or 'no details'})", 2)
     handle, name = tempfile.mkstemp(prefix="meada-error-", suffix=".txt")
@@ -110,8 +110,4 @@ def _unforeseen(error: BaseException) -> NoReturn:
         file.write(f"meada {__version__}, python {sys.version}\n{sys.argv}\n\n")
         file.writelines(traceback.format_exception(error))
     what = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-    _stop(f"an error that was not foreseen ({what}); please report it with the file {name}", 70)
-
-
-if __name__ == "__main__":
-    main()
+    _stop(f"an unexpected error ({what}); please report it with the file {name}", 70)

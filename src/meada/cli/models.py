@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meada.cli.quick import Trust
+from meada.cli.quick import Json, ModelPath, Quiet, Trust
 from meada.errors import MeadaError, nearest
 from meada.files import json_text, write_json, write_text
 from meada.machine.terminal import SafeConsole, printable, progress
@@ -23,21 +23,17 @@ def evaluate(
     run: Annotated[Path, typer.Argument(help="The folder of a finished run or of meada robustify.")],
     on: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Domains; all that the recipe names by default. Digits also have printed_numbers, "
-            "a stand-in for SYN; its scores are kept for meada report --table 1."
-        ),
+        typer.Option(help="Domains. [default: all that the recipe names]"),
     ] = None,
-    rule: Annotated[str, typer.Option(help="Whose model: last, source_val, crafted or oracle.")] = "last",
+    rule: Annotated[str, typer.Option(help="Rule of the checkpoint: last, source_val, crafted or oracle.")] = "last",
     pgd: Annotated[int, typer.Option(min=0, help="Also attack N images per domain (PGD), for meada report.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
     trust: Trust = None,
 ) -> None:
     """Score a finished run's model.
 
     Example: meada evaluate runs/meada-3 --on svhn --json
     """
-    from meada.datasets import STAND_INS
     from meada.deploy.model import PLAN, open_model
     from meada.evaluation import evaluate as score
     from meada.evaluation.attack import under_attack
@@ -56,8 +52,6 @@ def evaluate(
     chosen = _domains(task, on or [])
     net = model.net if model else load_model(folder, len(task.classes), rule, trust or ())
     scores = score(net, {name: (s.images, s.labels) for name, s in chosen.items()})
-    if tried := {name: scores[name] for name in scores if name in STAND_INS}:
-        folder.keep_extra_scores(rule, tried)
     if pgd:
         attacked = chosen if on else {"source": task.validation, **chosen}
         attack = {"rule": rule, **under_attack(net, attacked, n=pgd)}
@@ -77,26 +71,23 @@ def evaluate(
 
 def _domains(task: "Task", names: list[str]) -> "dict[str, Samples]":
     """The named domains, by default every target of the task."""
-    from meada.datasets import STAND_INS
-
     clean = {"clean": task.clean} if task.clean else {}
     known = {"source": task.validation, **clean, **task.targets}
-    known |= {name: STAND_INS[name](task.classes) for name in names if name in STAND_INS}
     for name in names:
         if name not in known:
-            raise MeadaError(f"unknown domain '{name}': " + nearest(name, [*known, *STAND_INS]))
+            raise MeadaError(f"unknown domain '{name}': " + nearest(name, known))
     return {name: known[name] for name in names or task.targets}
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="A run's folder, a robustify folder or its model.safetensors.")],
+    model: ModelPath,
     images: Annotated[list[Path], typer.Argument(help="Pictures, folders of them, or quoted patterns ('*.jpg').")],
-    top: Annotated[int, typer.Option(help="Labels per picture, the likeliest first.", min=1)] = 1,
+    top: Annotated[int, typer.Option("--top", "--top-k", help="Labels per picture, most likely first.", min=1)] = 1,
     abstain: Annotated[
         float | None, typer.Option(min=0, help="Entropy (nats) above which no label is given. [default: the model's]")
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="Write a CSV file.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
     trust: Trust = None,
 ) -> None:
     """Label, probability and entropy (in nats) of pictures.
@@ -155,7 +146,7 @@ def _print(model: "Model", predictions: "list[Prediction]", limit: float | None)
 
 
 def export(
-    model: Annotated[Path, typer.Argument(help="A run's folder, a robustify folder or its model.safetensors.")],
+    model: ModelPath,
     onnx: Annotated[Path, typer.Option(help="The ONNX file to write.")],
     trust: Trust = None,
 ) -> None:
@@ -179,8 +170,8 @@ def export(
 
 
 def push(
-    folder: Annotated[Path, typer.Argument(help="A run's folder, a robustify folder or its model.safetensors.")],
-    name: Annotated[str, typer.Argument(help="Where to: USER/NAME.")],
+    folder: ModelPath,
+    name: Annotated[str, typer.Argument(help="Repository to upload to: USER/NAME.")],
     private: Annotated[bool, typer.Option("--private", help="Make a new repository private.")] = False,
     trust: Trust = None,
 ) -> None:
@@ -200,14 +191,14 @@ def push(
 def perturb(
     source: Annotated[Path, typer.Argument(help="A run's or robustify folder; with --model, a folder of pictures.")],
     out: Annotated[Path, typer.Option(help="The new folder to write CLASS/*.png to.")],
-    model: Annotated[Path | None, typer.Option(help="Whose network and settings, if SOURCE is pictures.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Most pictures, spread over the classes.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    model: Annotated[Path | None, typer.Option(help="Folder with the model, if SOURCE is pictures.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most N pictures, spread over the classes.")] = None,
+    quiet: Quiet = False,
     trust: Trust = None,
 ) -> None:
     """Write an adversarial set: one maximisation round by the run's own method and settings.
 
-    Of a run's folder, the pictures that it learnt from are made harder for its model.
+    With a run's folder, the pictures that it was trained on are made harder for its model.
 
     Example: meada perturb hardened --out harder
     """

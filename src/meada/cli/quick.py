@@ -38,6 +38,11 @@ EXTRAS = {
     "ray": "ray",
 }
 
+# Options that several verbs share.
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+ModelPath = Annotated[Path, typer.Argument(help="A run's folder, a robustify folder or its model.safetensors.")]
+RecipeName = Annotated[str, typer.Argument(help="A recipe's name (meada list) or a TOML file.")]
 Trust = Annotated[
     list[str] | None,
     typer.Option(
@@ -125,7 +130,7 @@ def check(verb: str, given: Mapping[str, Any]) -> None:
     for key in ("run", "model", "runs", "folder") if verb != "robustify" else ():
         for path in _paths(given.get(key)):
             if not path.exists() and not (key == "model" and path.parts[0] == "hf:"):
-                raise MeadaError(f"{path} holds no run to {verb}: there is no such folder")
+                raise MeadaError(f"{path} must be a folder with a run to {verb}, but does not exist")
     for change in given.get("set_") or []:
         if not change.partition("=")[0].strip() or "=" not in change:
             raise MeadaError(f"--set must have the form a.b=c, as in plan.rounds=2, got {change}")
@@ -165,7 +170,7 @@ def _check_pictures(paths: list[Path]) -> None:
     for path in paths:
         if not path.exists():
             raise MeadaError(
-                f"{path} is neither a folder CLASS/*.jpg (or DOMAIN/CLASS/*.jpg) nor a .csv file: it does not exist"
+                f"{path} must be a folder CLASS/*.jpg (or DOMAIN/CLASS/*.jpg) or a .csv file, got nothing there"
             )
 
 

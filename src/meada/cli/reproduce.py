@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meada.cli.quick import Trust
+from meada.cli.quick import RecipeName, Trust
 from meada.errors import MeadaError
 from meada.machine.terminal import progress
 
@@ -115,7 +115,7 @@ def _run(
 
 
 def sweep(
-    recipe: Annotated[str, typer.Argument(help="A recipe's name (meada list) or a TOML file.")],
+    recipe: RecipeName,
     out: Annotated[Path, typer.Option(help="Folder of the runs.")],
     grid: Annotated[list[str] | None, typer.Option(help="Values of a key: beta=1,10,100; may be repeated.")] = None,
     seeds: Annotated[int, typer.Option(help="Number of seeds; they are 0, 1, 2, ...")] = 1,

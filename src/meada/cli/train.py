@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from meada.cli.quick import Trust
+from meada.cli.quick import Quiet, RecipeName, Trust
 from meada.errors import MeadaError
 from meada.machine.terminal import progress
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(help="A recipe's name (meada list) or a TOML file.")],
+    recipe: RecipeName,
     out: Annotated[Path, typer.Option(help="The run's folder.")],
     seed: Annotated[int | None, typer.Option(help="Seed; the recipe's own by default.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="Change a key: --set plan.rounds=2.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Carry on a run that stopped.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume a run that stopped.")] = False,
     accept_different_bits: Annotated[
         bool,
-        typer.Option("--accept-different-bits", help="Resume with another torch or number of threads than before."),
+        typer.Option("--accept-different-bits", help="Resume even if the torch version or number of threads differs."),
     ] = False,
-    scale: Annotated[float | None, typer.Option(help="A part of its data, epochs and rounds, such as 0.1.")] = None,
+    scale: Annotated[float | None, typer.Option(help="Fraction of data, epochs and rounds to keep, as in 0.1.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps; auto by default.")] = None,
     precision: Annotated[str | None, typer.Option(help="fp32 (default) or bf16.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
-    track: Annotated[str, typer.Option(help="Send its numbers to tensorboard, wandb or mlflow.")] = "",
+    quiet: Quiet = False,
+    track: Annotated[str, typer.Option(help="Log losses and scores to tensorboard, wandb or mlflow.")] = "",
     trust: Trust = None,
 ) -> None:
-    """Train what a recipe says.
+    """Train a network by a recipe.
 
     Example: meada train digits/meada --seed 3 --out runs/meada-3
 
@@ -59,7 +59,7 @@ def train(
             ended(record)
     except KeyboardInterrupt:
         again = f"meada train {recipe} --out {out} --resume (and the same --seed and --set)"
-        typer.echo(f"meada: stopped; the last checkpoint is kept. Go on with: {again}", err=True)
+        typer.echo(f"meada: stopped; the last checkpoint is kept. Resume with: {again}", err=True)
         raise typer.Exit(130) from None
     except MeadaError as error:
         if world.is_main:
@@ -71,24 +71,25 @@ def train(
 
 def robustify(
     data: Annotated[Path, typer.Option(help="CLASS/*.jpg, DOMAIN/CLASS/*.jpg or a CSV file of path,label.")],
-    out: Annotated[Path, typer.Option(help="The folder to write to; the same command carries on.")],
-    test: Annotated[list[Path] | None, typer.Option(help="Pictures from elsewhere to test on; repeatable.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder to write to; repeat the same command to resume.")],
+    test: Annotated[
+        list[Path] | None, typer.Option(help="Pictures from another source to test on; repeatable.")
+    ] = None,
     network: Annotated[str | None, typer.Option(help="A name, FILE.py:function, module:function or timm:NAME.")] = None,
     weights: Annotated[Path | None, typer.Option(help="Weights to start from: .safetensors or a state dict.")] = None,
-    model: Annotated[Path | None, typer.Option(help="A model of your own, scored next to the candidates.")] = None,
-    minutes: Annotated[float | None, typer.Option(help="Stay within this time; default 15 for 1,000 pictures.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the split, the weights and the order.", min=0)] = 0,
+    model: Annotated[Path | None, typer.Option(help="An existing model to compare with.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Time budget; default about 15 for 1,000 pictures.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the split, weights and batches.", min=0)] = 0,
     side: Annotated[int | None, typer.Option(help="Resize pictures to this side, 28 to 512.")] = None,
-    group: Annotated[str, typer.Option(help="Never divided by the split: a CSV column or a pattern on the path.")] = "",
+    group: Annotated[str, typer.Option(help="Never divided by the split: a CSV column or a regular expression.")] = "",
     set_: Annotated[list[str] | None, typer.Option("--set", help="Change a setting: --set steps=200.")] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print outcome.json instead of the table.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no table.")] = False,
 ) -> None:
-    """Train a classifier of your own pictures that holds up under domain shift, with the evidence.
+    """Train a robust classifier on your own pictures and report how much better it is than plain fine-tuning.
 
-    Trains plain fine-tuning and hardened candidates, scores all of them on held-out pictures under corruptions and
-    shifts and on your test folders, and writes the one that the held-out evidence favours: model.safetensors,
-    outcome.json, MODEL_CARD.md and report.html.
+    Trains several candidates, scores them on held-out pictures under corruptions and shifts and on your test folders,
+    and delivers the one with the best held-out results: model.safetensors, outcome.json, MODEL_CARD.md, report.html.
 
     Example: meada robustify --data photos --test sketches --minutes 20 --out better
     """
@@ -100,7 +101,7 @@ def robustify(
             side=side, group=group, settings=set_ or (), quiet=quiet, say=partial(typer.echo, err=True),
         )  # fmt: skip
     except KeyboardInterrupt:
-        typer.echo("meada: stopped; the same command carries on where it was", err=True)
+        typer.echo("meada: stopped; repeat the same command to resume", err=True)
         raise typer.Exit(130) from None
     if json_:
         typer.echo(json.dumps(outcome.content, indent=2))
@@ -118,7 +119,7 @@ def quickstart(
     seed: Annotated[int, typer.Option(help="Seed of all runs.")] = 0,
     ada: Annotated[bool, typer.Option("--ada", help="Also train ADA, which is ME-ADA without entropy.")] = False,
     set_: Annotated[list[str] | None, typer.Option("--set", help="Change a key: --set plan.total_steps=500.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Train ERM, ME-ADA and tilted augmentation on 1,000 digits and compare them on five unseen domains.
 

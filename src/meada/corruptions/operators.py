@@ -1,4 +1,4 @@
-"""What several corruptions share: array types, Gaussian blur and zoom as matrices, grey values."""
+"""Shared by several corruptions: array types, Gaussian blur and zoom as matrices, grey values."""
 
 from functools import lru_cache
 from math import ceil
@@ -76,5 +76,5 @@ def luma(x: Levels) -> Float[np.ndarray, "N 1 H W"]:
 
 
 def ratio(top: Levels, bottom: Levels) -> Levels:
-    """``top / bottom``, and nought where both are nought."""
+    """``top / bottom``, and 0 where both are 0."""
     return top / np.where(bottom > 0, bottom, 1)

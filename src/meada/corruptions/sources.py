@@ -86,7 +86,7 @@ def open_source(
         return tree(path, size)
     if path.suffix == ".npy":
         return stack(path, labels or path.with_name("labels.npy"))
-    known = nearest(text, sources) if sources else "no data set goes by a name here"
+    known = nearest(text, sources) if sources else "no data set can be given by name here"
     raise MeadaError(f"'{text}' is neither a folder nor a .npy file of images; {known}")
 
 
@@ -109,7 +109,7 @@ def tree(root: Path, size: int | None = None) -> Tree:
     found = (path for path in root.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
     paths = tuple(sorted(path.relative_to(root) for path in found))
     if not paths:
-        raise MeadaError(f"{root} holds no picture: CLASS/*.png, *.jpg and the like are looked for")
+        raise MeadaError(f"{root} must hold pictures CLASS/*.png (or .jpg and the like), got none")
     targets: dict[Path, Path] = {}
     for path in paths:
         other = targets.setdefault(path.with_suffix(".png"), path)

@@ -79,7 +79,7 @@ def chamfer(rims: Layer) -> Layer:
 
 
 def equalise(levels: Int64[np.ndarray, "N H W"]) -> Float64[np.ndarray, "N H W"]:
-    """Spread each image's levels so that their distribution is even; its lowest becomes nought."""
+    """Spread each image's levels so that their distribution is even; its lowest becomes 0."""
     n, pixels = len(levels), levels[0].size
     offset = 256 * np.arange(n)[:, None, None]
     counts = np.bincount((levels + offset).ravel(), minlength=256 * n).reshape(n, 256)

@@ -136,8 +136,8 @@ def _merged(path: Path, sidecar: dict[str, Any]) -> dict[str, Any]:
     if not path.exists():
         if published := sorted(file.name for file in path.parent.glob("*.npy")):
             raise MeadaError(
-                f"{path.parent} holds {published[0]} and no corruptions.json: published files, it "
-                "seems, and generated ones are not mixed with them; choose another --out"
+                f"{path.parent} holds {published[0]} but no corruptions.json: these may be published files, which "
+                "must not be mixed with generated ones; choose another --out"
             )
         return sidecar
     try:
@@ -148,8 +148,8 @@ def _merged(path: Path, sidecar: dict[str, Any]) -> dict[str, Any]:
     for key in sorted(set(now) - {"corruptions", "source", "complete"}):
         if old.get(key) != now[key]:
             raise MeadaError(
-                f"{path.parent} holds corruptions with {key} = {old.get(key)}, and {now[key]} is "
-                "asked for: choose another --out"
+                f"{key} must be that of the corruptions in {path.parent}, {old.get(key)}, got {now[key]}: "
+                "choose another --out"
             )
     return now | {"corruptions": list(dict.fromkeys([*old["corruptions"], *now["corruptions"]]))}
 

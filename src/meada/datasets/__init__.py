@@ -1,6 +1,6 @@
 """All data sets by their names in recipes; each is a function that returns a :class:`Task`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -8,7 +8,6 @@ from meada.datasets.cifar import CIFAR10, CIFAR100, cifar10, cifar100, cifar_siz
 from meada.datasets.digits import digits, digits_sizes
 from meada.datasets.domains import domains, domains_sizes, pacs, pacs_sizes
 from meada.datasets.embedded import embedded, embedded_sizes
-from meada.datasets.embedded.shifts import printed_numbers
 from meada.datasets.folder import folder
 from meada.datasets.task import Samples, Sizes, Task
 from meada.errors import MeadaError
@@ -47,8 +46,4 @@ def sizes_of(data: Mapping[str, Any]) -> Sizes | None:
         return None
 
 
-# Tried apart from a recipe's own domains: stand-ins, which count in no mean. They are given the
-# classes of what is tried, and refuse those that they do not show.
-STAND_INS: dict[str, Callable[[Sequence[str]], Samples]] = {"printed_numbers": printed_numbers}
-
-__all__ = ["STAND_INS", "DATASETS", "SIZES", "Samples", "Sizes", "Task", "sizes_of"]
+__all__ = ["DATASETS", "SIZES", "Samples", "Sizes", "Task", "sizes_of"]

@@ -54,8 +54,8 @@ def open_set(name: str, root: Path, clean: Samples, test: int, which: str) -> tu
     folder = root / name
     if which == "official" and (folder / SIDECAR).exists():
         raise MeadaError(
-            f"{folder} holds generated corruptions ({SIDECAR} says so), and the official "
-            "ones are asked for: move it away and unpack the published archive there"
+            f"{folder} must hold the official corruptions, got generated ones (see {SIDECAR} in it): move it away and "
+            "unpack the published archive there"
         )
     if which == "generated" or (which == "auto" and not folder.is_dir()):
         folder = _generated(name, root, clean, test)
@@ -105,7 +105,7 @@ def _sidecar(folder: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError) as error:
         raise MeadaError(f"{path} is not what meada corrupt writes ({error!r})") from None
     if not complete:
-        raise MeadaError(f"{folder} is not finished: the same meada corrupt goes on with it")
+        raise MeadaError(f"{folder} is not finished: run the same meada corrupt command again to finish it")
     if severities != SEVERITIES or constants != "cifar":
         raise MeadaError(
             f"{path} must have severities 1 to 5 with the constants 'cifar', got {list(severities)} with '{constants}'"
@@ -125,12 +125,12 @@ def _check_labels(path: Path, clean: Labels) -> None:
     wanted = np.tile(clean.numpy(), len(SEVERITIES))
     if labels.shape != wanted.shape:
         raise MeadaError(
-            f"{path} must hold {len(wanted):,} labels, the test split's five times over, got {len(labels):,}"
+            f"{path} must hold {len(wanted):,} labels, those of the test split repeated five times, got {len(labels):,}"
         )
     if different := int((labels != wanted).sum()):
         raise MeadaError(
-            f"{path}: {different:,} of {len(wanted):,} labels are not the test split's, five times "
-            "over: the files belong to another data set"
+            f"{path} must hold the labels of the test split, repeated five times, got {different:,} of "
+            f"{len(wanted):,} that differ: the files belong to another data set"
         )
 
 
@@ -139,8 +139,8 @@ def _check_images(path: Path, total: int, clean: Samples) -> None:
     images, wanted = map_npy(path), (len(SEVERITIES) * total, height, width, channels)
     if images.dtype != np.uint8 or images.shape != wanted:
         raise MeadaError(
-            f"{path} holds {images.dtype} of shape {images.shape}: uint8 of shape {wanted} is "
-            "needed, five severities of the test split in order"
+            f"{path} must hold uint8 of shape {wanted}, five severities of the test split in order, "
+            f"got {images.dtype} of shape {images.shape}"
         )
 
 

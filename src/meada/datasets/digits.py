@@ -74,9 +74,9 @@ def load_domain(name: str, root: str | Path | None = None) -> Samples:
 
 def read_mnist(root: Path, split: str = "t10k") -> Raw:
     """MNIST as published; ``split`` is ``train`` or ``t10k``, as in the files' names."""
-    first = 0 if split == "train" else 2
-    pixels = _read("mnist", root, formats.read_idx_images, first)
-    return _read("mnist", root, partial(formats.with_idx_labels, pixels), first + 1)
+    images, labels = (k for k, file in enumerate(CATALOGUE["mnist"].files) if file.name.startswith(split))
+    pixels = _read("mnist", root, formats.read_idx_images, images)
+    return _read("mnist", root, partial(formats.with_idx_labels, pixels), labels)
 
 
 def read_mnist_m(root: Path) -> Raw:
@@ -130,14 +130,14 @@ def _targets(targets: str | Sequence[str], root: Path) -> list[str]:
     if targets == "available":
         there = [name for name in TARGETS if _any_present(name, root)]
         if not there:
-            raise MeadaError(f"{root} holds none of {', '.join(TARGETS)}: see meada data list")
+            raise MeadaError(f"{root} must hold at least one of {', '.join(TARGETS)}, got none: see meada data list")
         return there
     names = [targets] if isinstance(targets, str) else list(targets)
     for name in names:
         if name not in READERS:
             raise MeadaError(f"unknown target '{name}': {nearest(name, [*READERS, 'available'])}")
     if not names:
-        raise MeadaError(f"targets is empty: name at least one of {', '.join(READERS)}")
+        raise MeadaError(f"targets must name at least one of {', '.join(READERS)}, got none")
     return names
 
 

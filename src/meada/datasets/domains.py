@@ -113,13 +113,13 @@ def protocol(
         if name not in known:
             raise MeadaError(f"unknown domain '{name}': {nearest(name, known)}")
     if both := [name for name in sources if name in targets]:
-        raise MeadaError(f"domain '{both[0]}' is among sources and targets: it is one of the two")
+        raise MeadaError(f"a domain must be a source or a target, got '{both[0]}' as both")
     if not sources and not targets:
-        raise MeadaError(f"name targets or sources among {', '.join(known)}")
+        raise MeadaError(f"sources or targets must be named, of {', '.join(known)}, got neither")
     trained = tuple(sources) or tuple(name for name in known if name not in targets)
     tested = tuple(targets) or tuple(name for name in known if name not in sources)
     if not trained or not tested:
-        raise MeadaError(f"sources and targets must each be one domain or more, got all of {', '.join(known)} for one")
+        raise MeadaError(f"sources and targets must both have a domain, got all of {', '.join(known)} for one of them")
     return trained, tested
 
 

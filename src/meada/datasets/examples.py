@@ -26,7 +26,7 @@ Examples = Iterator[tuple[Tensor, Labels]]
 
 
 def batches(data: Any, batch_size: int = READ, *, side: int = 224) -> Examples:
-    """Images (uint8, or floats in [0, 1]) and labels, a batch at a time; never all of them in memory.
+    """Batches of images (uint8, or floats in [0, 1]) and labels, without reading all data into memory.
 
     ``side`` is the size that the pictures of a folder are resized to. A DataLoader keeps its own batches.
 
@@ -44,10 +44,7 @@ def batches(data: Any, batch_size: int = READ, *, side: int = 224) -> Examples:
 
 
 def pool_of(data: Any, folder: Path, *, side: int = 224) -> Pool:
-    """A training set: arrays as they are, anything else read once into a file in ``folder``.
-
-    The file is memory-mapped, so memory does not grow with the number of images.
-    """
+    """A training set: arrays are used directly, other data are read once into a memory-mapped file in ``folder``."""
     if isinstance(data, Pool):
         return data
     if (pair := arrays(data, side)) is not None:
@@ -55,14 +52,14 @@ def pool_of(data: Any, folder: Path, *, side: int = 224) -> Pool:
     workers: int = 0
     collate: Callable[[Any], Any] = collated
     if isinstance(data, DataLoader):
-        _say_what_is_not_used(data)
+        _warn_unused(data)
         workers, collate = data.num_workers, collated if data.collate_fn is default_collate else data.collate_fn
         data = data.dataset
     return Pool(*on_disk(reader(readable(data, streams=False), READ, workers, collate), len(data), folder))
 
 
 def arrays(data: Any, side: int) -> tuple[Tensor, Labels] | None:
-    """Images and labels that are there as a whole: two arrays, or a folder (memory-mapped)."""
+    """Images and labels of two arrays or of a folder (memory-mapped); None for other kinds of data."""
     if isinstance(data, str | Path):  # CLASS/*.jpg; classes are numbered in the order of their names
         from meada.datasets.folder import read_pictures
 
@@ -77,7 +74,7 @@ def arrays(data: Any, side: int) -> tuple[Tensor, Labels] | None:
 
 
 def reader(data: Any, size: int, workers: int = 0, collate: Callable[[Any], Any] | None = None) -> Examples:
-    """The items of a data set in their order, checked; the caller's random numbers are left alone."""
+    """Read a data set in order, in checked batches, without using the global random state."""
     loader: DataLoader[Any] = DataLoader(
         data, size, num_workers=workers, collate_fn=collate or collated, generator=torch.Generator()
     )
@@ -85,7 +82,7 @@ def reader(data: Any, size: int, workers: int = 0, collate: Callable[[Any], Any]
 
 
 def on_disk(examples: Examples, n: int, folder: Path) -> tuple[DiskImages, Labels]:
-    """Write images one batch after another into ``folder``; labels stay in memory."""
+    """Write images to a file in ``folder``, batch by batch; labels stay in memory."""
     file: BlockFile | None = None
     labels: list[Labels] = []
     for x, y in examples:
@@ -105,14 +102,14 @@ def on_disk(examples: Examples, n: int, folder: Path) -> tuple[DiskImages, Label
 
 
 def checked(batch: Any) -> tuple[Tensor, Labels]:
-    """The images and labels of a batch, whatever else it holds."""
+    """The images and labels of a batch; other entries are ignored."""
     x, y = _pair(batch, "data must give images with labels")
     images = as_images(x)
     return images, as_labels(y, len(images))
 
 
 def collated(items: Sequence[Any]) -> tuple[Tensor, Tensor]:
-    """Items of a data set (pairs, or dicts) as one batch; PIL images become uint8."""
+    """Collate items (pairs or dicts) into one batch; PIL images become uint8."""
     pairs = [_pair(item, "items of the data set must be (image, label) or a dict with both") for item in items]
     images = [_image(x) for x, _ in pairs]
     shapes = sorted({tuple(x.shape) for x in images})
@@ -158,14 +155,14 @@ def _label(y: Any) -> Any:
 
 
 def readable(data: Any, *, streams: bool = True) -> Any:
-    """A data set with a length and items, or (where ``streams`` are taken) one that is iterated."""
+    """Check that ``data`` is a map-style data set or, if ``streams``, an iterable one."""
     if not (streams and (isinstance(data, DataLoader) or _is_stream(data))):
         check_map_style(data, KINDS, "fit visits samples in an order of its own; read it into a Dataset first")
     return data
 
 
 def check_map_style(data: Any, kinds: str, hint: str) -> None:
-    """Refuse what is not one data set with a length and items by number; ``hint`` is for streams."""
+    """Refuse anything but a map-style data set; ``hint`` is added to the message about streams."""
     kind = type(data).__name__
     if _is_stream(data):
         raise MeadaError(
@@ -184,7 +181,7 @@ def _is_stream(data: Any) -> bool:
     return isinstance(data, IterableDataset) or type(data).__name__.startswith("Iterable")
 
 
-def _say_what_is_not_used(loader: DataLoader[Any]) -> None:
+def _warn_unused(loader: DataLoader[Any]) -> None:
     known = (SequentialSampler, RandomSampler, DistributedSampler)
     sampler = getattr(loader.batch_sampler, "sampler", loader.sampler)
     if not isinstance(loader.dataset, IterableDataset) and not isinstance(sampler, known):

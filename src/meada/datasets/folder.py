@@ -1,4 +1,4 @@
-"""The data set ``folder``: train on most pictures of a folder, hold a part out, test on other folders."""
+"""The data set ``folder``: split a folder into training and held-out pictures, and test on other folders."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -33,25 +33,25 @@ def folder(
     cache: str | Path | None = None,
     tell: Count | None = None,
 ) -> Task:
-    """Pictures of ``CLASS/*.jpg``, of ``DOMAIN/CLASS/*.jpg`` or of a CSV file of path,label.
+    """Pictures from ``CLASS/*.jpg``, ``DOMAIN/CLASS/*.jpg`` or a CSV file of path,label.
 
-    Files that cannot be decoded and classes without a picture are left out; the provenance says
-    which. Grey, CMYK, 16-bit and rotated pictures are taken (:func:`meada.datasets.pictures.decode.decode`).
+    Files that cannot be decoded and classes without pictures are left out and listed in the
+    provenance. Grey, CMYK, 16-bit and rotated pictures are supported (:func:`meada.datasets.pictures.decode.decode`).
 
     Args:
         path: the folder or the file.
-        tests: other folders or files, with the same classes, that are never trained on.
+        tests: other folders or files with the same classes, not used for training.
         side: width and height that every picture is resized to (bilinear).
-        train: train on at most this number of pictures, spread over classes and domains.
-        test: test on at most this number of pictures of each test, spread over its classes.
-        held_out: share of each class of each domain that is kept from training.
-        seed: of that draw.
-        group: what must not be divided between training and held-out pictures, such as the object or
-            the patient that they show: a column of the CSV file, or a regular expression on the path
-            whose first group names it. Copies, pixel by pixel, are never divided.
-        multilabel: take a CSV file of path and several columns of 0 and 1, too; labels are then (N, K).
-        cache: where decoded pictures are kept, as for ``domains``.
-        tell: called with the number of pictures decoded so far and in all.
+        train: maximum number of training pictures, spread over classes and domains.
+        test: maximum number of pictures per test, spread over its classes.
+        held_out: share of each class of each domain that is held out from training.
+        seed: seed of the split.
+        group: a column of the CSV file, or a regular expression on the path whose first group names the
+            object or patient that a picture shows. Pictures of one group, and exact copies, are never
+            divided between training and held-out pictures.
+        multilabel: also accept a CSV file of path and several columns of 0 and 1; labels are then (N, K).
+        cache: folder for decoded pictures, as for ``domains``.
+        tell: called with the number of pictures decoded so far and in total.
     """
     at_most = {name: 1 if n is None else n for name, n in (("train", train), ("test", test))}
     check_range("folder", "[1, inf)", side=side, **at_most)
@@ -61,7 +61,7 @@ def folder(
     if own.multilabel and not multilabel:
         raise MeadaError(
             f"{path} must have one column 'label', got the label columns {', '.join(own.classes[:4])}: "
-            "several labels per picture are taken by meada robustify alone"
+            "only meada robustify supports several labels per picture"
         )
     if len(own.classes) < FEWEST and not own.multilabel:
         raise MeadaError(f"{path} must have at least two classes, got one, '{own.classes[0]}'")
@@ -86,7 +86,7 @@ def folder(
 def targets(
     tests: Sequence[str], own: Survey, *, group: str = "", cache: str | Path | None = None, tell: Count | None = None
 ) -> dict[str, Chosen]:
-    """Each test folder by its name; one that holds domains is as many tests."""
+    """Test folders by name; each domain of a folder is a test of its own."""
     found: dict[str, Chosen] = {}
     classes, learnt = own.classes, {look.content: file for file, look in own.looks.items()}
     for test in tests:
@@ -109,7 +109,7 @@ def targets(
 
 
 def read_pictures(path: Path, classes: Sequence[str] | None, side: int) -> Samples:
-    """All pictures of a folder that are of ``classes``, by default its own, in their order."""
+    """All pictures of a folder whose class is in ``classes`` (default: all classes), in order."""
     found = survey(path)
     classes = found.classes if classes is None else classes
     known = [p for p in found.pictures if p.label in classes]
@@ -123,7 +123,7 @@ def read_pictures(path: Path, classes: Sequence[str] | None, side: int) -> Sampl
 
 
 def _group_of(test: Path, group: str) -> str:
-    """A test may lack the groups of the data: then it has none."""
+    """The group pattern if the test has such groups, else none."""
     with suppress(MeadaError):
         list_pictures(test, group)
         return group
@@ -131,7 +131,7 @@ def _group_of(test: Path, group: str) -> str:
 
 
 def _free(name: str, path: Path, taken: Collection[str]) -> str:
-    """Give two folders of one name different names: that of the folder that they lie in, or a number."""
+    """A name that is not taken: prefixed by the parent folder, or numbered."""
     full = f"{path.resolve().parent.name}-{name}"
     names = [name, full, *(f"{full}-{k}" for k in range(2, len(taken) + 3))]
     return next(one for one in names if one not in taken)

@@ -1,7 +1,7 @@
-"""Turn a torch Dataset or a Hugging Face dataset into the same task as a folder of pictures.
+"""Write a torch Dataset or a Hugging Face dataset as PNG files with a CSV file.
 
-Samples are read one at a time and written as PNG files with a CSV list, so memory does not grow with their number,
-and everything that folders have (copies, groups, the split, resuming) works for them too.
+Samples are read one at a time, so memory does not grow with their number, and everything that works for folders
+(detection of copies, groups, the split, resuming) works for data sets too.
 """
 
 import csv
@@ -25,21 +25,21 @@ from meada.images.inputs import in_unit_range
 IMAGE_KEYS = ("image", "img", "images", "picture", "pixel_values", "x")
 LABEL_KEYS = ("label", "labels", "fine_label", "class", "target", "y")
 CHANNELS = (1, 3, 4)
-CHECKED = 16  # labels that are compared when a data set is given again
+CHECKED = 16  # labels that are compared on resume
 
 
 class Columns(NamedTuple):
-    """Where an item has its picture and its label: positions in a pair, or keys of a dictionary."""
+    """Where an item has its picture and its label: indices of a tuple, or keys of a dictionary."""
 
     image: Any
     label: Any
-    names: tuple[str, ...] = ()  # of the classes, where the data set knows them
+    names: tuple[str, ...] = ()  # class names, if the data set has them
 
 
 def pictures_of(data: Any, folder: Path, *, name: str = "data", group: str = "") -> Path:
-    """The path of a folder or CSV file as it is; of a data set, a CSV file of pictures written below ``folder``.
+    """A path as it is; for a data set, write its pictures to ``folder`` and return the path of their CSV file.
 
-    The list is written last: where it is there, the pictures are whole, and they are not written again.
+    The CSV file is written last: if it exists, the pictures are complete and are not written again.
     """
     if isinstance(data, str | Path):
         return Path(data)
@@ -79,7 +79,7 @@ def _columns(data: Any) -> Columns:
 
 
 def _of_features(features: Mapping[str, Any]) -> Columns:
-    """A Hugging Face dataset says of each column what it holds."""
+    """Find the columns by the features of a Hugging Face dataset."""
     images = [key for key, what in features.items() if type(what).__name__ == "Image"]
     labels = [key for key, what in features.items() if type(what).__name__ == "ClassLabel"]
     image = images[0] if images else first_key(features, IMAGE_KEYS)
@@ -95,7 +95,7 @@ def _entry(item: Any, key: Any, k: int) -> Any:
 
 
 def _picture(x: Any, k: int) -> Image.Image:
-    """Any image as 8-bit RGB."""
+    """Convert an image of any kind to 8-bit RGB."""
     if isinstance(x, Image.Image):
         return flat(eight_bits(ImageOps.exif_transpose(x)))
     if not isinstance(x, torch.Tensor | np.ndarray):
@@ -136,7 +136,7 @@ def _label(y: Any, k: int) -> int | str | tuple[int, ...]:
 
 
 def _as_csv(lines: Sequence[Sequence[Any]], names: Sequence[str], group: str) -> str:
-    """Class numbers become names that sort in the order of the numbers."""
+    """The CSV text; class numbers become names that sort like the numbers."""
     file = StringIO()
     several = [line[1] for line in lines if isinstance(line[1], tuple)]
     if several and (len(several) < len(lines) or len({len(row) for row in several}) > 1):
@@ -162,7 +162,7 @@ def _cells(y: int | str | tuple[int, ...], names: Sequence[str], digits: int) ->
 
 
 def _same_labels(data: Any, columns: Columns, listing: Path) -> None:
-    """Refuse pictures of another data set: its length and some of its labels are compared."""
+    """Refuse to resume with another data set: compare the length and some of the labels."""
     heading, *rows = csv.reader(listing.read_text(encoding="utf-8").splitlines())
     if len(rows) != len(data):
         raise MeadaError(f"{listing} must list the data set given, got {len(rows):,} pictures for its {len(data):,}")

@@ -1,1 +1,1 @@
-"""A trained model in use: predictions, ONNX, harder copies of its data for other trainers."""
+"""Use a trained model: predictions, ONNX export, the Hugging Face Hub, adversarial copies of its data."""

@@ -1,4 +1,4 @@
-"""Write harder copies of pictures as files, for any other trainer."""
+"""Write adversarial copies of pictures as files, for use in any other training code."""
 
 from functools import partial
 from io import BytesIO
@@ -25,16 +25,16 @@ from meada.streams import key, stream
 def write_adversarial(
     model: Model, samples: Samples, out: Path, *, source: str, tell: Tell = nothing
 ) -> dict[str, Any]:
-    """One maximisation round of the model's own method; CLASS/NUMBER.png for each sample, and ``perturb.json``.
+    """Run one maximisation round of the model's method; write CLASS/NUMBER.png per sample and ``perturb.json``.
 
-    Gives back what that file says.
+    Returns the content of ``perturb.json``.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise MeadaError(f"{out} is there already: --out needs a new folder")
+        raise MeadaError(f"--out must be a new or empty folder, got {out}")
     recipe, method = model.recipe, method_of(model.recipe)
     if method.growth(1, 1) == 1:
         name = recipe.method["name"]
-        raise MeadaError(f"method '{name}' makes no samples: a run of ada or meada does")
+        raise MeadaError(f"the method of the run must make samples, such as ada or meada, got '{name}'")
     pool = Pool(samples.images, samples.labels, samples.domains, store="uint8")
     context = Context(
         seed=recipe.seed, generator=stream(recipe.seed, "perturb"), pool_size=len(pool),
@@ -59,7 +59,7 @@ def write_adversarial(
 
 
 def _write(pool: Pool, classes: tuple[str, ...], out: Path) -> torch.Tensor:
-    """Write the latest block as files; gives the largest change of each picture, in levels of 255."""
+    """Write the latest block as files; return the largest change of each picture, in levels of 255."""
     born, start = pool.blocks[-1], len(pool) - len(pool.blocks[-1].labels)
     changes = []
     for row in range(len(born.labels)):
@@ -73,7 +73,7 @@ def _write(pool: Pool, classes: tuple[str, ...], out: Path) -> torch.Tensor:
 
 
 def folder_name(label: str) -> str:
-    """A class as a folder: a label from a CSV file may hold what a path may not.
+    """A valid folder name for a class, since a label from a CSV file may contain any character.
 
     >>> folder_name("dog"), folder_name("../cat"), folder_name(".")
     ('dog', '.._cat', '_')
@@ -83,7 +83,7 @@ def folder_name(label: str) -> str:
 
 
 def samples_of(model: Model, pictures: Path | None, limit: int | None) -> Samples:
-    """The images that the run trained on, or a folder of pictures with the model's classes."""
+    """The training images of the run, or a folder of pictures with the model's classes."""
     if pictures is None:
         task: Task = make("data", model.recipe.data)
         samples = task.train
@@ -91,5 +91,5 @@ def samples_of(model: Model, pictures: Path | None, limit: int | None) -> Sample
         samples = read_pictures(pictures, model.classes, model.side)
     if limit is None or limit >= len(samples):
         return samples
-    order = samples.labels.argsort(stable=True)  # class by class, then evenly over all of them
+    order = samples.labels.argsort(stable=True)  # evenly spaced in class order
     return samples[order[torch.arange(limit) * len(samples) // limit].sort().values]

@@ -11,7 +11,7 @@ from meada.errors import MeadaError, one_line
 from meada.files import read_text
 from meada.machine.extras import need
 
-FILE = "model.safetensors"  # all that is ever downloaded
+FILE = "model.safetensors"  # the only file that is downloaded
 CARD = "MODEL_CARD.md"
 NAME = re.compile(r"(?P<repo>\w[\w.-]*/\w[\w.-]*)(@(?P<revision>[\w./-]+))?", re.ASCII)
 FRONT = """\
@@ -32,9 +32,9 @@ def download(name: str) -> Path:
 
 
 def push(folder: Path, name: str, *, private: bool = False, trust: Iterable[str] = ()) -> str:
-    """Upload the model of a folder and its card, which becomes the repository's README; gives the commit's address.
+    """Upload the model of a folder and its card as the repository's README; return the URL of the commit.
 
-    The model is opened first: a damaged one, or one with weights that are not finite, is not uploaded.
+    The model is loaded first, so that a damaged one or one with non-finite weights is not uploaded.
     """
     repo, revision = parsed(name)
     hub = need("huggingface_hub", extra="hub")
@@ -63,7 +63,7 @@ def parsed(name: str) -> tuple[str, str | None]:
 
 
 def _standalone(model: Model, scratch: Path) -> Path:
-    """A model file that can be used without its run's folder."""
+    """A model file that does not need its run's folder."""
     if "recipe_toml" in model.about:
         return model.path
     save_model(scratch / FILE, model.net, model.recipe, model.classes, model.about)
@@ -71,14 +71,14 @@ def _standalone(model: Model, scratch: Path) -> Path:
 
 
 def _card(model: Model, repo: str) -> str:
-    """The folder's card, or a short one for a run of ``meada train``, and how to load the model."""
+    """The folder's card (a short one for a run of ``meada train``) and how to load the model."""
     file, recipe = model.path.parent / CARD, model.recipe
     short = f"""# {repo}
 
 A {recipe.network["name"]} trained with the method {recipe.method["name"]} on the data set {recipe.data["name"]} (recipe
 `{recipe.name}`, seed {recipe.seed}). Classes: {", ".join(model.classes)}.
 """
-    card = read_text(file) if file.is_file() and not file.is_symlink() else short  # a link may lead anywhere
+    card = read_text(file) if file.is_file() and not file.is_symlink() else short  # a link may point to any file
     return f"""{FRONT}{card}
 ## Load it
 

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from meada.deploy.predictions import Guess
 
 FORMAT = "meada-model/1"
-SEVERAL = "several_labels"  # key of the metadata: a picture may have several of the classes
-PLAN = "plan.json"  # what marks a folder of `meada robustify`
-SIDE = 32  # of the data sets that leave no choice: digits, CIFAR, the embedded ones
-LARGEST = 4096  # pixels of a side; more in a file's metadata is damage or an attack on memory
+SEVERAL = "several_labels"  # metadata key of multi-label models
+PLAN = "plan.json"  # a folder with this file was made by `meada robustify`
+SIDE = 32  # of data sets with a fixed size: digits, CIFAR, the embedded ones
+LARGEST = 4096  # pixels; a larger side in a file's metadata is refused
 
 
 class Model(nn.Module):
-    """A classifier from pixels in [0, 1] of (N, 3, side, side) to logits, in eval mode."""
+    """A classifier in eval mode, from images (N, 3, side, side) in [0, 1] to logits."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Model(nn.Module):
         path: Path,
         run: RunFolder | None,
     ) -> None:
-        """``about`` is the file's metadata, ``run`` the run that it comes from, where its folder was given."""
+        """``about`` is the file's metadata, ``run`` its run's folder if there is one."""
         super().__init__()
         self.net, self.classes, self.side, self.recipe = net, classes, side, recipe
         self.about, self.path, self.run = dict(about), path, run
@@ -67,20 +67,20 @@ class Model(nn.Module):
 
     @property
     def abstain_entropy(self) -> float | None:
-        """Entropy (nats) above which a label should not be relied on; None if ``robustify`` found no threshold."""
+        """Entropy (nats) above which predictions are unreliable; None if ``robustify`` found no threshold."""
         return _number(self.path, self.about, "abstain_entropy")
 
 
 def load(path: str | Path, *, trust: Iterable[str] = ()) -> Model:
-    """The model of a run's folder, of a folder of ``meada robustify``, or of a ``model.safetensors``.
+    """Load a model from a run's folder, a folder of ``meada robustify`` or a ``model.safetensors``.
 
     ``hf://USER/NAME`` or ``hf://USER/NAME@REVISION`` is a model on the Hugging Face Hub (extra ``hub``). Only its
-    ``model.safetensors`` is downloaded, and it is checked like a local one. No code that a file names is run unless
-    ``trust`` has its name.
+    ``model.safetensors`` is downloaded, and it is checked like a local file. Code that a file names is run only if
+    ``trust`` contains its name.
 
     >>> load("nowhere")
     Traceback (most recent call last):
-    meada.errors.MeadaError: nowhere is not there: a run's folder or a model.safetensors is needed
+    meada.errors.MeadaError: nowhere must be a run's folder or a model.safetensors, but does not exist
     """
     if not isinstance(path, str | Path):
         raise MeadaError(f"path must be a run's folder or a model.safetensors, got {type(path).__name__}")
@@ -90,7 +90,7 @@ def load(path: str | Path, *, trust: Iterable[str] = ()) -> Model:
 def save_model(
     path: Path, net: nn.Module, recipe: Recipe, classes: tuple[str, ...], about: Mapping[str, str] | None = None
 ) -> None:
-    """Write weights; the metadata hold what is needed to use them, and ``about``."""
+    """Write weights with all metadata needed to use them, and ``about``."""
     save_weights(path, net, {
         **(about or {}),
         "format": FORMAT,
@@ -101,7 +101,7 @@ def save_model(
 
 
 def described(recipe: Recipe, classes: tuple[str, ...], side: int) -> dict[str, str]:
-    """What the metadata of every file of a model say."""
+    """Metadata that every model file has."""
     return {
         "method": recipe.method["name"],
         "network": recipe.network["name"],
@@ -115,7 +115,7 @@ def open_model(path: Path, trust: Iterable[str] = ()) -> Model:
     """See :func:`load`."""
     file, run = _place(path)
     about = metadata(file)
-    if about.get("format", FORMAT) != FORMAT:  # a run of `meada train` names none
+    if about.get("format", FORMAT) != FORMAT:  # files of `meada train` have no format
         raise MeadaError(f"{file} must be of format '{FORMAT}', got {about['format']!r:.80}: a newer meada may read it")
     recipe = _recipe(file, about, run, list(trust))
     if not about.get("classes"):
@@ -130,7 +130,7 @@ def open_model(path: Path, trust: Iterable[str] = ()) -> Model:
 
 
 def method_folder(path: Path) -> RunFolder | None:
-    """The run that a model comes from: the folder itself, or the method's below it in folders of version 0.1."""
+    """The run of a model: the folder itself, or the method's folder inside a ``robustify`` folder of version 0.1."""
     if not (path / PLAN).is_file():
         return RunFolder(path)
     runs = [p.parent for p in path.glob("*/recipe.toml") if p.parent.name != "erm"]
@@ -145,9 +145,9 @@ def _place(path: Path) -> tuple[Path, RunFolder | None]:
     if path.is_file():
         return path, None
     if not path.is_dir():
-        raise MeadaError(f"{path} is not there: a run's folder or a model.safetensors is needed")
+        raise MeadaError(f"{path} must be a run's folder or a model.safetensors, but does not exist")
     if not (path / PLAN).is_file() and not RunFolder(path).recipe.is_file():
-        raise MeadaError(f"{path} holds no run: neither {PLAN} nor recipe.toml is there")
+        raise MeadaError(f"{path} must be the folder of a run, got one without {PLAN} and without recipe.toml")
     file = path / "model.safetensors"
     if not file.is_file():
         raise MeadaError(f"{file} is not there: the run is not finished")
@@ -155,7 +155,7 @@ def _place(path: Path) -> tuple[Path, RunFolder | None]:
 
 
 def _recipe(file: Path, about: Mapping[str, str], run: RunFolder | None, trust: list[str]) -> Recipe:
-    """Of the file's own metadata, or of the run's folder; it needs no code that the person did not name."""
+    """The recipe in the file's metadata or in the run's folder; code that it names must be trusted."""
     if "recipe_toml" in about:
         try:
             recipe = resolve(tomllib.loads(about["recipe_toml"]), trust)
@@ -166,7 +166,7 @@ def _recipe(file: Path, about: Mapping[str, str], run: RunFolder | None, trust: 
     elif run is not None:
         recipe = run.load_recipe(trust)
     else:
-        raise MeadaError(f"{file} does not say what network it is of: give the run's folder")
+        raise MeadaError(f"{file} does not name its network: give the run's folder instead")
     refuse_disagreement(recipe.model_dump(), trust)
     refuse_untrusted({"network": recipe.network})
     return recipe

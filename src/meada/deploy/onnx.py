@@ -1,4 +1,4 @@
-"""Export a model to one ONNX file and check that it gives the same logits."""
+"""Export a model to a single ONNX file and check that ONNX Runtime gives the same logits."""
 
 import logging
 import warnings
@@ -18,14 +18,14 @@ from meada.machine.extras import need
 from meada.pool import as_float
 from meada.streams import stream
 
-TOLERANCE = 1e-4  # of the largest logit: other kernels sum in another order
-BATCHES = (1, 3)  # of random images, since the batch is dynamic
+TOLERANCE = 1e-4  # relative to the largest logit; kernels sum in different orders
+BATCHES = (1, 3)  # of random images: two sizes, since the batch is dynamic
 REAL = 16  # real images, at most
 
 
 @dataclass(frozen=True)
 class Checked:
-    """How far ONNX Runtime's logits lie from the network's."""
+    """Largest difference between the logits of ONNX Runtime and of the network."""
 
     difference: float
     images: int
@@ -56,25 +56,25 @@ def converted(model: Model) -> bytes:
         raise MeadaError(f"network '{name}' cannot be expressed in ONNX: {one_line(error)}") from error
     assert program is not None
     made = program.model_proto
-    for node in made.graph.node:  # stack traces, with the paths of this machine
+    for node in made.graph.node:  # remove stack traces, which contain paths of this machine
         del node.metadata_props[:]
     onnx.helper.set_model_props(made, metadata(model))
     return made.SerializeToString()
 
 
 def metadata(model: Model) -> dict[str, str]:
-    """What a program needs that has the file alone; the last two where they hold for the model."""
+    """Metadata of the ONNX file: class names, input size and, if the model has them, label kind and threshold."""
     held = {key: model.about[key] for key in (SEVERAL, "abstain_entropy") if key in model.about}
     about = described(model.recipe, model.classes, model.side)
     return {**about, "made_by": f"meada {model.about.get('meada', '')}", **held}
 
 
 def samples(model: Model) -> tuple[list[Tensor], list[Tensor]]:
-    """Random images, and real ones where the run has kept some, in batches."""
+    """Batches of random images, and of real ones if the run has saved some."""
     generator, shape = stream("export check"), (3, model.side, model.side)
     made = [torch.rand(n, *shape, generator=generator, dtype=torch.float32) for n in BATCHES]
     kept = model.run.load_gallery() if model.run else {}
-    real = [images[:REAL] for name, images in kept.items() if name.endswith(".judged_source")]
+    real = [images[:REAL] for name, images in kept.items() if name.endswith(".source")]
     return made, [as_float(images).float() for images in real[:1]]
 
 

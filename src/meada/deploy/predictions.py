@@ -1,4 +1,4 @@
-"""Predict pictures: label, probability, and entropy as a measure of uncertainty."""
+"""Predict the labels of pictures, with probabilities and the entropy as a measure of uncertainty."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,22 +19,22 @@ from meada.evaluation import predict
 from meada.evaluation.score import refuse_non_finite
 from meada.pool import as_float
 
-NONE = "(none)"  # where a picture has none of several labels
+NONE = "(none)"  # label of a picture without any of several labels
 BLOCK = 256  # pictures in memory at once
 
 
 class Guess(NamedTuple):
     label: str
     probability: float
-    entropy: float  # nats; log(classes) is complete ignorance
+    entropy: float  # nats, at most log(classes)
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """The prediction of a file, or the reason why there is none."""
+    """The prediction for a file, or the error of reading it."""
 
     file: str
-    best: tuple[tuple[str, float], ...] = ()  # labels and probabilities, the likeliest first
+    best: tuple[tuple[str, float], ...] = ()  # labels and probabilities, most likely first
     entropy: float = 0.0
     error: str = ""
 
@@ -47,7 +47,7 @@ class Prediction:
         return self.best[0][1]
 
     def line(self, abstain: float | None = None) -> dict[str, Any]:
-        """The entry in JSON; above the entropy ``abstain`` the label should not be relied on."""
+        """The JSON entry; ``abstain`` is true if the entropy is above this threshold."""
         if self.error:
             return {"file": self.file, "error": self.error}
         entry = {"file": self.file, "label": self.label, "probability": self.probability, "entropy": self.entropy}
@@ -56,13 +56,13 @@ class Prediction:
 
 
 def predict_files(model: Model, files: Sequence[Path], top: int = 1) -> list[Prediction]:
-    """In the order of ``files``; one that cannot be read has an error in its place."""
+    """Predictions in the order of ``files``; a file that cannot be read gets an error."""
     blocks = (files[start : start + BLOCK] for start in range(0, len(files), BLOCK))
     return [one for block in blocks for one in _predict_block(model, block, top)]
 
 
 def guesses(model: Model, pictures: Iterator[Tensor]) -> list[Guess]:
-    """Predict images of the model's size, a block at a time."""
+    """Predict images of the model's size in blocks."""
     found: list[Guess] = []
     while block := [image for image, _ in zip(pictures, range(BLOCK), strict=False)]:
         found += [Guess(*best[0], entropy) for best, entropy in ranked(model, torch.stack(block))]
@@ -70,9 +70,9 @@ def guesses(model: Model, pictures: Iterator[Tensor]) -> list[Guess]:
 
 
 def ranked(model: Model, images: Tensor, top: int = 1) -> Iterator[tuple[tuple[tuple[str, float], ...], float]]:
-    """Labels with their probabilities, the likeliest first, and the entropy of each image.
+    """Labels with probabilities, most likely first, and the entropy of each image.
 
-    Of independent labels, the likeliest set of them comes before single ones.
+    Multi-label: the most likely set of labels comes before single labels.
     """
     p, h = probabilities(model, images)
     best, labels = p.topk(min(top, len(model.classes)), dim=-1)
@@ -82,7 +82,7 @@ def ranked(model: Model, images: Tensor, top: int = 1) -> Iterator[tuple[tuple[t
 
 
 def probabilities(model: Model, images: Tensor) -> tuple[Tensor, Tensor]:
-    """Probability of every class, and entropy, in double precision; logits that are not finite are an error."""
+    """Class probabilities and entropy in double precision; non-finite logits are an error."""
     logits = predict(model.net, images).double()
     if logits.ndim != 2 or logits.shape[1] != len(model.classes):
         raise MeadaError(
@@ -95,7 +95,7 @@ def probabilities(model: Model, images: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def likeliest_set(model: Model, p: Tensor) -> tuple[str, float]:
-    """Of independent labels, with the probability of just these."""
+    """The most likely set of independent labels, with the probability of exactly this set."""
     names = [name for name, q in zip(model.classes, p.tolist(), strict=True) if q > 0.5]
     return "+".join(names) or NONE, float(torch.maximum(p, 1 - p).prod())
 
@@ -126,18 +126,18 @@ def prepared(pictures: Any, side: int) -> Iterator[Tensor]:
 
 
 def pictures_in(paths: Sequence[Path]) -> list[Path]:
-    """Files as they are; of a folder, all pictures in it and below; of a pattern, all that match it."""
+    """Expand folders (recursively) and patterns to the pictures in them; keep files as they are."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
             inside = sorted(p for p in path.rglob("*") if p.suffix.lower() in ENDINGS and p.is_file())
             if not inside:
-                raise MeadaError(f"{path} holds no picture ({', '.join(ENDINGS)})")
+                raise MeadaError(f"{path} must hold pictures ({', '.join(ENDINGS)}), got none")
             found += inside
         elif has_magic(str(path)) and not path.exists():
             matches = sorted(Path(match) for match in glob(str(path), recursive=True))
             if not matches:
-                raise MeadaError(f"no file matches {path}")
+                raise MeadaError(f"{path} must match files, got none")
             found += pictures_in(matches)
         else:
             found.append(path)
@@ -145,7 +145,7 @@ def pictures_in(paths: Sequence[Path]) -> list[Path]:
 
 
 def _decoded(path: Path, side: int) -> np.ndarray:
-    """A file, not a pipe or a device, which might never end."""
+    """Decode a regular file; a pipe or device could block forever."""
     if not path.is_file():
         raise MeadaError(f"{path} must be a picture file, got " + ("no file" if path.exists() else "nothing there"))
     try:

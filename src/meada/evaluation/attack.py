@@ -50,7 +50,7 @@ def under_attack(
         before = finite_logits(net, images, name)
         parts = zip(images.to(device).split(BLOCK), labels.to(device).split(BLOCK), strict=True)
         moved = [pgd(net, x, y, radius=radius / 255, steps=steps, generator=noise) for x, y in parts]
-        rightly = [logits.argmax(-1) == labels for logits in (before, finite_logits(net, torch.cat(moved).cpu(), name))]
-        clean, attacked = (100 * float(r.double().mean()) for r in rightly)
+        correct = [logits.argmax(-1) == labels for logits in (before, finite_logits(net, torch.cat(moved).cpu(), name))]
+        clean, attacked = (100 * float(r.double().mean()) for r in correct)
         scores[name] = {"n": len(labels), "clean": clean, "attacked": attacked}
     return {"attack": "PGD", "radius": radius, "steps": steps, "domains": scores}

@@ -1,8 +1,4 @@
-"""What a maximisation round did: terms of the objective, the frequencies of the change, and whether it went too far.
-
-Whether its samples can still be read is judged by a network that took no part in making them: that they fool the one
-they were made against is their purpose.
-"""
+"""What a maximisation round did: terms of the objective, spectrum of the change, and whether it did anything."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -14,8 +10,6 @@ from torch.fft import fft2, fftfreq, fftshift
 from torch.nn.functional import cross_entropy
 
 from meada.entropy import entropy_of_mean, expected_entropy
-from meada.errors import MeadaError
-from meada.evaluation.score import finite_logits
 from meada.networks.embedding import unwrap
 from meada.networks.posterior import PosteriorOutputs, posterior_passes
 from meada.pool import Pool
@@ -172,52 +166,11 @@ def in_bands(moved: Power, there: Power) -> dict[str, Any]:
     }
 
 
-CONFIDENCE = 0.99  # a reader that guesses stays below the limit this often
+def rounds_kept(gallery: Mapping[str, Tensor], part: str) -> list[int]:
+    """The rounds of which a run's gallery has this part.
 
-
-def chance_limit(n: int, classes: int) -> int:
-    """The number of right answers of n that guessing among the classes still explains.
-
-    >>> chance_limit(256, 10)  # of 25.6 on average
-    37
+    >>> rounds_kept({"round-2.source": torch.ones(1), "round-1.source_guess": torch.ones(1)}, "source")
+    [2]
     """
-    from scipy.stats import binom
-
-    return int(binom.ppf(CONFIDENCE, n, 1 / classes))
-
-
-def judge(net: nn.Module, gallery: Mapping[str, Tensor], classes: int) -> list[dict[str, Any]]:
-    """What ``net`` makes of the samples that each round left in the run's gallery."""
-    numbers = sorted(int(name[len("round-") : -len(".judged")]) for name in gallery if name.endswith(".judged"))
-    if not numbers:
-        raise MeadaError("the run's gallery holds no samples to judge: no round has ended")
-    kept = ("judged_source", "judged", "judged_label")
-    return [_verdict(net, number, classes, *(gallery[f"round-{number}.{name}"] for name in kept)) for number in numbers]
-
-
-def _verdict(net: nn.Module, number: int, classes: int, source: Tensor, made: Tensor, labels: Labels) -> dict[str, Any]:
-    what = {"sources": source, "samples": made}
-    logits = [finite_logits(net, images, f"the {name} of round {number}") for name, images in what.items()]
-    before, after = (int((one.argmax(-1) == labels).sum()) for one in logits)
-    n, limit = len(labels), chance_limit(len(labels), classes)
-    return {
-        "round": number,
-        "n": n,
-        "source": 100 * before / n,
-        "adversarial": 100 * after / n,
-        "chance": 100 / classes,
-        "limit": 100 * limit / n,
-        "warnings": _too_far(number, n, before, after, limit),
-    }
-
-
-def _too_far(number: int, n: int, before: int, after: int, limit: int) -> list[str]:
-    if before <= limit:
-        return [f"the judge reads even the source of round {number} at chance: it cannot judge"]
-    if after <= limit:
-        return [
-            f"round {number} went too far: the judge reads {after} of {n} of its samples rightly, "
-            f"no better than chance (up to {limit}), and {before} of their sources; lower "
-            "step_size, steps or beta, or raise gamma"
-        ]
-    return []
+    found = [name.removeprefix("round-").rpartition(".") for name in gallery]
+    return sorted(int(number) for number, _, end in found if end == part)

@@ -66,8 +66,8 @@ def _shared_out(net: nn.Module, images: Tensor, batch_size: int, world: World) -
     return world.all_reduce_sum(logits)  # zeros everywhere else
 
 
-def finite_logits(net: nn.Module, images: Tensor, domain: str) -> Logits:
-    logits = predict(net, images)
+def finite_logits(net: nn.Module, images: Tensor, domain: str, *, batch_size: int = 256) -> Logits:
+    logits = predict(net, images, batch_size=batch_size)
     refuse_non_finite(logits, domain)
     return logits
 

@@ -1,4 +1,4 @@
-"""Which weights to keep: the rules, and what each of them is allowed to know."""
+"""Which checkpoint to keep: the rules, and which data each of them may use."""
 
 from collections.abc import Collection, Mapping
 from typing import Any

@@ -1,6 +1,6 @@
 """All statistics of the project: means, intervals and tests, and the one rule of what is more than chance.
 
-Two kinds of comparison are kept apart. Several training runs of each method (seeds) speak of the *methods*, on these
+Two kinds of comparison are kept separate. Several training runs of each method (seeds) speak of the *methods*, on these
 test images: Student's t over seeds. One run of each speaks of *these two models* alone: a bootstrap over images.
 """
 
@@ -19,8 +19,8 @@ LEVEL = 0.95  # of intervals; a corrected p below 1 - LEVEL is more than chance
 DRAWS = 10_000  # resamples: Holm over up to 250 comparisons can still find one
 NO_SPREAD = 1e-9  # points: gaps that vary by less than this do not vary (sums of floats)
 
-Correct = Any  # 1 where a picture was classified rightly: (pictures,) or (rows, pictures), a NumPy array or a tensor
-Sets = Correct | Mapping[str, Correct]  # several sets of *different* pictures by name; each counts alike in the mean
+Correct = Any  # 1 where a picture was classified correctly: (pictures,) or (rows, pictures), a NumPy array or a tensor
+Sets = Correct | Mapping[str, Correct]  # several sets of *different* pictures by name, with equal weights in the mean
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Verdict:
         return self.p is not None and self.p < 1 - LEVEL
 
     def __str__(self) -> str:
-        """Never a word about methods where one run of each was compared."""
+        """With one run of each method the words are about the two models, never about the methods."""
         if self.p is None:
             return "unknown"
         if self.difference.about == "models":
@@ -139,7 +139,7 @@ def over_seeds(a: Mapping[int, float], b: Mapping[int, float]) -> Difference:
 
     There is no term for the images: the interval is about these test images and new training runs.
 
-    >>> over_seeds({0: 3.0, 1: 5.0}, {0: 1.0, 1: 3.0}).p is None  # both gaps are 2.0: too alike to judge
+    >>> over_seeds({0: 3.0, 1: 5.0}, {0: 1.0, 1: 3.0}).p is None  # both gaps are 2.0: no variation to judge by
     True
     """
     common = sorted(a.keys() & b.keys())
@@ -243,7 +243,8 @@ def _resampled(sets: Mapping[str, NDArray[np.float64]], draws: int, seed: int) -
     rng = np.random.default_rng(seed)
     means = []
     for points in sets.values():
-        n, (distinct, counts) = points.shape[1], np.unique(points.sum(0), return_counts=True)
+        distinct, counts = np.unique(points.sum(0), return_counts=True)
+        n = points.shape[1]
         means.append(rng.multinomial(n, counts / n, size=draws) @ distinct / points.size)
     return np.asarray(np.mean(means, 0), np.float64)
 

@@ -1,1 +1,1 @@
-"""Devices, processes, files from elsewhere, terminal and clock."""
+"""The machine: devices, processes, files from unknown sources, terminal and clock."""

@@ -18,7 +18,7 @@ class Clock:
         return time.perf_counter() - self._since
 
     def switch(self, phase: str, *, earlier: float = 0.0) -> float:
-        """Begin another phase, or carry on one that took ``earlier`` seconds in another process.
+        """Start another phase, or continue one that took ``earlier`` seconds in another process.
 
         Gives back how long the last one took.
         """

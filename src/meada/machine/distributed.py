@@ -1,4 +1,4 @@
-"""One run on several processes, which torchrun starts: who they are, what each takes, how they put it together.
+"""One run on several processes started by torchrun: their ranks, their shares of a batch, sums over all of them.
 
 In the minimisation phase each takes its share of a batch, and all step with one gradient.
 """
@@ -24,7 +24,7 @@ from meada.types import Batch, Labels, Scalar
 T = TypeVar("T")
 PATIENCE = 600.0  # seconds that processes wait for each other: above the longest work of one alone
 MIN_SAMPLES = 2  # samples at least for each process: batch norm cannot do with one
-RESUME_HINT = "--resume carries the run on from its last checkpoint, on any number of processes"
+RESUME_HINT = "--resume continues the run from its last checkpoint, on any number of processes"
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class World:
 
     @property
     def is_node_writer(self) -> bool:
-        """The one that tends a folder: of all processes, or of its machine's."""
+        """Whether this process manages a folder: the only one of all processes, or of its machine."""
         return self.rank == 0 if self.shared else self.local == 0
 
     def barrier(self) -> None:
@@ -80,7 +80,7 @@ class World:
                 dist.broadcast(value, 0)
 
     def mine(self, items: Sequence[T]) -> Sequence[T]:
-        """A run of ``items`` next to each other; all processes together have each once.
+        """This process's consecutive share of ``items``; all processes together have each item once.
 
         >>> [World(rank, 3).mine(range(7)) for rank in range(3)]
         [range(0, 3), range(3, 5), range(5, 7)]

@@ -1,4 +1,4 @@
-"""Versions, machine and number of threads: what a result depends on apart from its recipe."""
+"""Versions, machine and number of threads: what a result depends on in addition to its recipe."""
 
 import os
 import platform
@@ -36,7 +36,7 @@ def arithmetic(device: torch.device) -> dict[str, Any]:
 
 
 def match_arithmetic(before: dict[str, Any] | None, device: torch.device, checkpoint: Path, *, accept: bool) -> None:
-    """Go on with the threads of the process that wrote ``checkpoint``; refuse where the bits would be others.
+    """Use the number of threads of the process that wrote ``checkpoint``; refuse if the bits would differ.
 
     ``before`` is that process's :func:`arithmetic`; None where an earlier version left it out.
     """
@@ -56,8 +56,8 @@ def match_arithmetic(before: dict[str, Any] | None, device: torch.device, checkp
         )
     else:
         raise MeadaError(
-            f"{checkpoint} was written with {changes}: the weights would differ in their last bits from those of a run "
-            "without a break; --accept-different-bits goes on all the same"
+            f"{checkpoint} was written with {changes}: the weights would differ in their last bits from those of an "
+            "uninterrupted run; --accept-different-bits resumes nevertheless"
         )
 
 

@@ -1,4 +1,4 @@
-"""Every method by the name that a recipe calls it by."""
+"""Every method by its name in recipes."""
 
 from collections.abc import Callable
 

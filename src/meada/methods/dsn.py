@@ -26,7 +26,7 @@ def dsn(
     *, alpha: float = 0.01, beta: float = 0.05, gamma: float = 0.25, after: float = 0.0, lr: float = 1e-3,
     side: int = 32, width: int = 100,
 ) -> Method:  # fmt: skip
-    """Domain separation networks, for as many source domains as the pool has.
+    """Domain separation networks, for any number of source domains.
 
     Args:
         alpha: weight of the reconstruction.
@@ -85,7 +85,7 @@ def domain_numbers(batch: Batch, names: list[str]) -> Labels:
     same = given[:, None] == known
     if not same.any(1).all():
         stranger = int(given[~same.any(1)][0])
-        raise MeadaError(f"domain {stranger} is not among those of the pool: {', '.join(names)}")
+        raise MeadaError(f"domain must be one of those trained on, {', '.join(names)}, got {stranger}")
     return same.int().argmax(1)
 
 

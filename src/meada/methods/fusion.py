@@ -26,7 +26,7 @@ def fusion(*, domains: int = 3, weight: float = 1.0, uniform: float = 0.25) -> M
     """Heads of each source, mixed.
 
     Args:
-        domains: how many sources the data has: as many heads are made.
+        domains: number of sources in the data, and of heads.
         weight: of the domain branch's own cross-entropy.
         uniform: share of the mixing weights that is the same for all heads, the paper's alpha.
     """

@@ -43,7 +43,7 @@ def l_cnn(*, domains: int = 3, error: float = 0.1, max_rank: int = 512) -> Metho
         if not any(isinstance(module, LowRank) for module in net.modules()):
             raise MeadaError("l-cnn: net must be a low-rank network, got another: adapt it first (Method.adapt)")
         if len(context.domains) > domains:
-            raise MeadaError(f"method.domains is {domains}: the pool has {len(context.domains)} source domains")
+            raise MeadaError(f"method.domains must be {len(context.domains)}, the number of sources, got {domains}")
         table = Descriptors(context.domains, domains).to(example.x.device)
         return Parts(nn.ModuleDict({"descriptors": table}))
 
@@ -85,7 +85,7 @@ class Descriptors(nn.Module):
         found = (self.ids == domain).nonzero()
         if not len(found):
             known = ", ".join(map(str, self.ids.tolist()))
-            raise MeadaError(f"domain {domain} is not among those of the pool: {known}")
+            raise MeadaError(f"domain must be one of those trained on, {known}, got {domain}")
         return self.z[int(found[0])]
 
 
@@ -161,7 +161,7 @@ def to_low_rank(net: nn.Module, *, domains: int = 3, error: float = 0.1, max_ran
         raise MeadaError(f"{type(net).__name__} has no Linear and no Conv2d to decompose")
     for name, layer in layers.items():
         if isinstance(layer.weight, UninitializedParameter) or "weight" not in layer._parameters:
-            raise MeadaError(f"layer '{name}' does not own its weight: nothing to decompose")
+            raise MeadaError(f"layer '{name}' must have a weight of its own, got one that is computed or lazy")
     net = deepcopy(net)
     for module in list(net.modules()):
         if type(module) in TWINS:

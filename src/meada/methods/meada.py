@@ -114,7 +114,7 @@ def append_in_blocks(
 ) -> None:
     """Give each of ``parents`` a child; ``children`` makes those of up to ``block`` parents.
 
-    Progress is told after each block. What an earlier process wrote for the same seed, step and
+    Progress is reported after each block. What an earlier process wrote for the same seed, step and
     ``kind`` of children is not made again; several processes share the blocks out.
     """
     origin = f"{kind}seed {context.seed}, step {context.step}"

@@ -21,7 +21,7 @@ from meada.types import Images, Labels, PerSample
 def noise(*, grow: Rule = "pool", block: int = 128, **ascent: Any) -> Method:
     """ME-ADA's pool, sizes and schedule without its direction.
 
-    The ascent is climbed all the same: how far it takes a sample is how far the noise takes it.
+    The ascent is computed too: the noise moves a sample by the same distance.
 
     >>> noise(grow="source").growth(100, 2)
     300

@@ -55,7 +55,7 @@ def par(
         loss=loss,
         build=build,
         title="PAR",
-        about="Penalise features of small patches from which the class can be told.",
+        about="Penalise features of small patches from which the class can be predicted.",
     )
 
 
@@ -104,6 +104,6 @@ def layer_outputs(net: nn.Module, layer: str) -> Iterator[list[Map]]:
     convolutions = (module for module in net.modules() if isinstance(module, nn.Conv2d))
     chosen = submodule(net, layer, "par: layer") if layer else next(convolutions, None)
     if chosen is None:
-        raise MeadaError("par: the network has no nn.Conv2d: name the layer that patches lie in")
+        raise MeadaError("par: the network must have an nn.Conv2d, got none: name another layer")
     with chosen.register_forward_hook(lambda _m, _x, out: seen.append(out)):
         yield seen

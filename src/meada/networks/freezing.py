@@ -86,7 +86,7 @@ def temporarily(modules: Sequence[nn.Module], name: str, value: object) -> Itera
 
 
 def submodule(net: nn.Module, name: str, role: str) -> nn.Module:
-    """The submodule called ``name``; ``role`` says in the error what it was wanted for.
+    """The submodule called ``name``; ``role`` says in the error what it is used for.
 
     >>> submodule(nn.Sequential(nn.Flatten()), "1", "embedding")
     Traceback (most recent call last):

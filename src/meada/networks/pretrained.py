@@ -107,10 +107,10 @@ def _is_plain(name: object, value: object) -> bool:
 def _check_values(path: Path, fits: dict[str, Tensor], wanted: Mapping[str, Tensor]) -> None:
     """Refuse what copying would hide: whole or complex numbers for real ones, and broken ones."""
     if other := [n for n, v in fits.items() if v.is_floating_point() != wanted[n].is_floating_point()]:
-        kinds = f"{fits[other[0]].dtype}, not {wanted[other[0]].dtype}"
-        raise MeadaError(f"{path} has another kind of number in {_some(other)}: {kinds}")
+        kinds = f"{fits[other[0]].dtype} instead of {wanted[other[0]].dtype}"
+        raise MeadaError(f"{path} must have numbers of the network's type, got {kinds} in {_some(other)}")
     if broken := [n for n, v in fits.items() if v.is_floating_point() and not v.isfinite().all()]:
-        raise MeadaError(f"{path} holds infinite or undefined numbers in {_some(broken)}")
+        raise MeadaError(f"{path} must hold finite numbers, got NaN or infinity in {_some(broken)}")
 
 
 def _differences(state: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]]) -> str:
@@ -149,12 +149,12 @@ LATER_FORM = re.compile(r"torchvision|v1[._-]?5(?!\d)|v1[b-s]\b|resnet\d+-[0-9a-
 def variant_warning(net: nn.Module, path: Path) -> str:
     """A sentence where the file's name or metadata say another form of ResNet than ``net`` is; else nothing."""
     own = bottleneck_form(net)
-    told = stated_form(f"{path.name} {_metadata(path)}")
-    if not own or not told or own == told:
+    stated = stated_form(f"{path.name} {_metadata(path)}")
+    if not own or not stated or own == stated:
         return ""
     where = {"v1": "the 1x1 convolution strides (ResNet v1)", "v1.5": "the 3x3 convolution strides (ResNet v1.5)"}
     return (
-        f"{path} fits by names and shapes, but says that {where[told]}, while in this {type(net).__name__} "
+        f"{path} fits by names and shapes, but says that {where[stated]}, while in this {type(net).__name__} "
         f"{where[own]}: its features will be wrong"
     )
 
@@ -247,7 +247,7 @@ def _normalise(net: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
 def _timm(name: str) -> Any:
     try:
         return import_module("timm")
-    except Exception as error:  # beside a torchvision that does not fit torch, timm ends in a RuntimeError
+    except Exception as error:  # with a torchvision that does not fit torch, timm raises a RuntimeError
         what = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
         raise MeadaError(
             f"network 'timm:{name}' needs timm, which cannot be imported here ({what}): pip install timm"

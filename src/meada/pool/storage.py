@@ -142,7 +142,7 @@ class BlockFile:
 
 
 def _read_note(path: Path) -> dict[str, Any]:
-    """A note that is damaged is left out: what it told of is made again."""
+    """A damaged note is left out: its samples are made again."""
     try:
         note = json.loads(regular(path, NOTES).read_text(encoding="utf-8"))
         crc = note.pop("crc32", None)
@@ -150,7 +150,7 @@ def _read_note(path: Path) -> dict[str, Any]:
             raise ValueError("its checksum does not match")
         return dict(note)
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        warnings.warn(f"{path} is damaged ({error}): the samples that it tells of are made again", stacklevel=2)
+        warnings.warn(f"{path} is damaged ({error}): its samples are made again", stacklevel=2)
         return {}
 
 

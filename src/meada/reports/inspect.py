@@ -10,10 +10,11 @@ from rich.table import Table
 from torch import Tensor
 
 from meada.errors import MeadaError
+from meada.evaluation.rounds import rounds_kept
 from meada.machine.terminal import SafeConsole
 from meada.reports.page.charts import save, sheet
-from meada.reports.page.training import numbers, stacked
 from meada.reports.page.training import rounds as galleries
+from meada.reports.page.training import stacked
 from meada.reports.runs import ROUND, check
 from meada.runs.run_folder import RunFolder
 
@@ -21,7 +22,6 @@ ROWS = (  # short enough for three rounds on a terminal
     "samples in the pool", "cross-entropy", "h, mean prediction entropy",
     "H of the mean prediction", "  bound of Proposition 3", "  a sharper bound",
     "rise: share of CE, of beta h", "transport cost", "levels of 255: median, most",
-    "judge: source, new (%)",
 )  # fmt: skip
 Lines = Sequence[Mapping[str, Any]]  # of a log
 HIGH = 4  # bands from here up lie at a quarter of a cycle a pixel and above
@@ -34,7 +34,7 @@ def load_rounds(folder: RunFolder) -> list[dict[str, Any]]:
     elif folder.log.exists():
         lines = list(folder.read_log())
     else:
-        raise MeadaError(f"{folder.path} holds no run to inspect: no record.json and no log.jsonl")
+        raise MeadaError(f"{folder.path} must hold a run to inspect, got neither record.json nor log.jsonl")
     check({"rounds": lines}, {"rounds": [ROUND]}, folder.record if folder.finished else folder.log)
     rounds = [line for line in lines if "round" in line and "ce" in line]
     if not rounds:
@@ -48,16 +48,14 @@ def load_gallery(folder: RunFolder) -> dict[str, Tensor]:
     return folder.load_gallery()
 
 
-def print_rounds(rounds: Lines, verdicts: Lines, *, title: str) -> None:
+def print_rounds(rounds: Lines, *, title: str) -> None:
     table = Table("", title=title)
     for line in rounds:
         table.add_column(f"round {line['round']}", justify="right")
-    judged = {verdict["round"]: verdict for verdict in verdicts}
-    cells = [_cells(line, judged.get(line["round"])) for line in rounds]
-    for name, *row in zip(ROWS, *cells, strict=True):
+    for name, *row in zip(ROWS, *map(_cells, rounds), strict=True):
         if any(row):
             table.add_row(name, *row)
-    warnings = [f"Warning: {text}" for line in (*rounds, *verdicts) for text in line.get("warnings", [])]
+    warnings = [f"Warning: {text}" for line in rounds for text in line.get("warnings", [])]
     console = SafeConsole()
     console.print(table)
     for sentence in (*_spectrum(rounds), *warnings):
@@ -68,7 +66,7 @@ def draw(rounds: Lines, folder: RunFolder, out: Path) -> list[Path]:
     """``rounds.png``: source, adversarial image and difference; ``spectrum.png``."""
     kept = load_gallery(folder)
     files = {out / "rounds.png": sheet(stacked("What each round made", galleries("", kept)))}
-    powers = {number: kept[f"round-{number}.spectrum"] for number in numbers(kept, "spectrum")}
+    powers = {number: kept[f"round-{number}.spectrum"] for number in rounds_kept(kept, "spectrum")}
     known = [line for line in rounds if "spectrum" in line]
     if powers and known:
         files[out / "spectrum.png"] = spectrum(known, powers)
@@ -101,7 +99,7 @@ def spectrum(rounds: Lines, powers: Mapping[int, Tensor]) -> Figure:
     return figure
 
 
-def _cells(line: Mapping[str, Any], verdict: Mapping[str, Any] | None) -> list[str]:
+def _cells(line: Mapping[str, Any]) -> list[str]:
     bound, share = line.get("bound", {}), line.get("rise", {}).get("share_of_ce")
     return [
         f"{line['pool']:,}",
@@ -113,7 +111,6 @@ def _cells(line: Mapping[str, Any], verdict: Mapping[str, Any] | None) -> list[s
         "" if share is None else f"{100 * share:.0f} %, {100 * (1 - share):.0f} %",
         f"{line['cost']:.3g}",
         f"{255 * line['linf_median']:.1f}, {255 * line['linf_max']:.1f}",
-        f"{verdict['source']:.1f}, {verdict['adversarial']:.1f}" if verdict else "",
     ]
 
 

@@ -22,7 +22,7 @@ CHOOSERS = {
 
 
 def at_work(path: Path) -> bool:
-    """Whether somebody holds the run's lock; it is looked at, never kept."""
+    """Whether a process holds the run's lock; the lock is tested, never kept."""
     try:
         with open(regular(path / ".lock", None)) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

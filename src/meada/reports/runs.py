@@ -96,7 +96,7 @@ class Run:
 
     @property
     def differences(self) -> str:
-        """For tables: nothing for a shipped recipe, else what sets the run apart from it."""
+        """For tables: empty for a shipped recipe, else the settings that differ from it."""
         if self.changed is None:
             return f"recipe {self.settings.name}"
         return ", ".join(f"{key} = {value}" for key, value in self.changed.items())
@@ -157,7 +157,7 @@ def find_runs(paths: Sequence[Path]) -> list[Run]:
     for path in paths:
         homes = [path] if _is_run(path) else _below(path)
         if not homes:
-            raise MeadaError(f"{path} holds no run: it must have a record.json or a log.jsonl")
+            raise MeadaError(f"{path} must hold a run, got neither record.json nor log.jsonl")
         found |= {home.resolve(): read_run(home) for home in homes}
     return list(found.values())
 

@@ -127,7 +127,7 @@ def _step_of(recipe: Recipe) -> str:
 
 
 def probe(recipe: Recipe, sizes: Sizes) -> Costs:
-    """A few steps on noise; of a large batch a part, and as much longer."""
+    """Time a few steps on noise; of a large batch only a part, scaled up to the whole."""
     batch, n = recipe.plan.batch_size, PROBED
     few = batch if batch <= PROBED else PROBED // 5
     short = recipe.model_copy(update={"plan": recipe.plan.model_copy(update={"batch_size": few})})

@@ -17,6 +17,7 @@ from typing import Any
 
 from meada.errors import MeadaError, one_line
 from meada.files import write_bytes, write_text
+from meada.machine.extras import need
 from meada.reproduce import Item, runner
 from meada.reproduce.runner import ELSEWHERE, Command, Outcome
 from meada.runs.recipe import from_toml, to_toml
@@ -28,7 +29,7 @@ COPIED_FILES = ("checksums.json", "recipe.toml", "log.jsonl", "*.safetensors", "
 
 @dataclass
 class End:
-    """How a task came to its end."""
+    """How a task ended."""
 
     code: int
     line: str  # the last line of its error output
@@ -45,7 +46,7 @@ def on_ray(
     cores: int = 1,
     command: Command = runner.train_command,
 ) -> Outcome:
-    """Run what is not done; the cluster has as many at once as it has cores for."""
+    """Run what is not done; the cluster runs as many at a time as its cores allow."""
     waiting = [item for item in items if not item.done(out)]
     say(f"{len(items)} runs, {len(items) - len(waiting)} done before, {len(waiting)} to go")
     if not waiting:
@@ -75,7 +76,7 @@ def on_ray(
 
 
 def work(toml: str, out: str, token: str, cores: int, command: Command, trust: Sequence[str] = ()) -> dict[str, Any]:
-    """One run, on whatever node this is; gives back an :class:`End` as a plain table."""
+    """One run, on this node; returns an :class:`End` as a plain dict."""
     home = Path(out)
     if (home / ".driver").exists() and (home / ".driver").read_text() == token:
         return vars(_trained(toml, home, cores, command, trust))
@@ -112,10 +113,7 @@ def _train(words: list[str], cores: int) -> tuple[int, str]:
 
 
 def _connected(address: str) -> Any:
-    try:
-        import ray
-    except ImportError:
-        raise MeadaError("--engine ray needs Ray: pip install 'meada[ray]'") from None
+    ray = need("ray", extra="ray")
     # Ray lowers the priority of its workers by 15, which on a busy machine leaves a run a thirtieth of a core.
     os.environ.setdefault("RAY_worker_niceness", "0")
     try:

@@ -24,7 +24,7 @@ from meada.runs.recipe import to_toml
 Say = Callable[[str], None]
 Command = Callable[[Item, Path], list[str]]
 ELSEWHERE = "another process is training there"  # how a run says that its folder is locked
-BEGUN = "already holds a run"  # how it says that another process was quicker to begin it
+BEGUN = "already holds a run"  # its message when another process has started the same run
 POLL = 0.2  # seconds
 LETS_GO = 1.0  # seconds in which a run that was killed has ended and let go of its folder
 
@@ -128,7 +128,7 @@ def reproduce(
                 if _in_hand(item, out, outcome, say):
                     continue
                 running[item.name] = _start(item, command(item, out), threads)
-                say(f"{item.name}: begun; {left()}")
+                say(f"{item.name}: started; {left()}")
             time.sleep(POLL)
             for job in [job for job in running.values() if job.process.poll() is not None]:
                 del running[job.item.name]
@@ -192,13 +192,12 @@ ENGINES = ("local", "ray")
 
 
 def refuse_settings(engine: str, jobs: int, cores: int, address: str = "", timings: Sequence[Path] = ()) -> None:
-    """What no set of runs can be run with, also where it is only listed."""
+    """Refuse settings with which no set can run, even if it is only listed."""
     if engine not in ENGINES:
         raise MeadaError(f"unknown engine '{engine}': {nearest(engine, ENGINES)}")
-    if jobs < 1:
-        raise MeadaError(f"--jobs must be 1 or more, got {jobs}")
-    if cores < 1:
-        raise MeadaError(f"--cores must be 1 or more, got {cores}")
+    for name, count in (("jobs", jobs), ("cores", cores)):
+        if count < 1:
+            raise MeadaError(f"--{name} must be 1 or more, got {count}")
     if address and engine != "ray":
         raise MeadaError("--address must be used with --engine ray, got --engine local")
     for folder in timings:

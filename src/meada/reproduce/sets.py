@@ -19,7 +19,7 @@ ROUNDS = (1, 2, 3)  # Figure 1's K; K = 0 is ERM
 
 
 def table1(methods: Sequence[str]) -> list[str]:
-    """The control ``noise`` where it is asked for."""
+    """Table 1; the control ``noise`` only if it is named."""
     return [f"digits/{method}" for method in methods or TABLE1]
 
 
@@ -137,7 +137,7 @@ def items_of(name: str, methods: Sequence[str], seeds: int, changes: list[str]) 
 
 
 def _once(items: Iterable[Item]) -> list[Item]:
-    """A run that is asked for twice is one run."""
+    """Drop runs that are listed twice."""
     return list({item.name: item for item in items}.values())
 
 

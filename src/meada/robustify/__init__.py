@@ -1,4 +1,4 @@
-"""Pictures of one's own in; the best of several trained models, and the evidence for it, out."""
+"""Train several candidates on your own pictures and deliver the best one, with the evidence."""
 
 import sys
 from inspect import signature

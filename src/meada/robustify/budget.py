@@ -1,7 +1,7 @@
-"""Keep to the time: before a long stage, fit what is left of the plan to what is left of the time.
+"""Keep to the time budget: before each long stage, fit the rest of the plan to the time left.
 
-A decision uses only what is on disk (the plan, and the seconds of the stages that ended) and is written before its
-stage begins, so a killed run repeats it.
+A decision depends only on files (the plan and the durations of finished stages) and is saved before its stage begins,
+so a resumed run repeats it.
 """
 
 import time
@@ -12,30 +12,30 @@ from typing import Any
 from meada.machine.terminal import Count
 from meada.robustify.plan import SLACK, Costs, Facts, Plan, estimate, largest, shrunk
 
-# Before these stages, what may still change; plain and its repetition always have the same steps.
+# Settings that may change before each stage; plain and plain_repeat always have the same steps.
 OPEN: dict[str, tuple[str, ...]] = {
     "plain": ("steps", "shifted", "test"),
     "hardened": ("hardened_steps", "shifted", "test"),
     "interpolated": ("shifted", "test"),
     "score": ("shifted", "test"),
 }
-CLOSE = 0.03  # share of the limit by which a forecast may miss its aim before anything is changed
-RECENT = 0.05  # share of the limit whose last measured stages tell the pace of the machine
-QUICKEST = 0.4  # a pace below it is an accident of a stage that was stopped just before its end
+CLOSE = 0.03  # share of the limit by which a forecast may be off before the plan is changed
+RECENT = 0.05  # share of the limit over which the pace is measured
+QUICKEST = 0.4  # lower bound of the pace, for a stage that was interrupted just before its end
 
 
 @dataclass(frozen=True)
 class Budget:
-    """The time, and what is known of the costs."""
+    """The time limit and the measured costs."""
 
-    limit: float  # seconds in all
+    limit: float  # seconds in total
     prepared: float  # seconds before the first stage: reading, timing
-    whole: Plan  # the plan that time does not limit
+    whole: Plan  # the plan without a time limit
     costs: Costs
     train: int
     held_out: int
     tests: tuple[int, ...]
-    pinned: tuple[str, ...] = ()  # settings that were asked for
+    pinned: tuple[str, ...] = ()  # settings given by --set
 
     @classmethod
     def read(cls, held: Mapping[str, Any]) -> "Budget":
@@ -46,28 +46,25 @@ class Budget:
         return {**asdict(self), "whole": self.whole.model_dump()}
 
     def seconds(self, plan: Plan) -> dict[str, float]:
-        """Of every stage, by the costs that were measured at the start."""
+        """Expected seconds of each stage, from the costs measured at the start."""
         return estimate(plan, self.costs, Facts(self.train, self.held_out, plan.side), self.tests)
 
     def pace(self, plan: Plan, done: Mapping[str, float]) -> float:
-        """Seconds that the last stages took for one that was expected.
-
-        A stage that needs something different (scoring after training) is expected to slow down by as much.
-        """
+        """Actual over expected seconds of the last stages; all later stages are assumed to have the same ratio."""
         expected, took, by_stage = 0.0, 0.0, self.seconds(plan)
         for name in reversed(list(done)):
             expected, took = expected + by_stage[name], took + done[name]
             if expected >= RECENT * self.limit:
                 return max(took / expected, QUICKEST)
-        return 1.0  # too little to tell
+        return 1.0  # too little measured
 
     def forecast(self, plan: Plan, done: Mapping[str, float]) -> dict[str, float]:
-        """Seconds of each stage: what it took, or should take at the present pace."""
+        """Seconds of each stage: measured, or expected at the current pace."""
         pace = self.pace(plan, done)
         return {name: done.get(name, pace * value) for name, value in self.seconds(plan).items()}
 
     def revised(self, plan: Plan, stage: str, done: Mapping[str, float]) -> Plan:
-        """The plan as it is if it keeps to the time, or with what is still open before ``stage`` fitted to it."""
+        """The same plan if it fits the time, else one with the settings that are open before ``stage`` changed."""
         takes = lambda p: self.prepared + sum(self.forecast(p, done).values())
         aim, miss = SLACK * self.limit, CLOSE * self.limit
         free = [key for key in OPEN.get(stage, ()) if key not in self.pinned]
@@ -78,7 +75,7 @@ class Budget:
         return largest(lambda s: self._with(plan, free, s), lambda p: takes(p) <= aim)
 
     def _with(self, plan: Plan, free: Collection[str], s: float) -> Plan:
-        """``plan`` with its open settings at a share ``s`` of the whole plan's."""
+        """``plan`` with its open settings at a share ``s`` of those of the whole plan."""
         small = shrunk(self.whole, s, self.tests, self.pinned)
         steps = min(small.steps, plan.steps)
         found = {"steps": small.steps, "hardened_steps": 0 if steps == plan.steps else steps,
@@ -87,11 +84,11 @@ class Budget:
 
 
 class Stopwatch:
-    """Seconds of a whole stage, also where an earlier start did a part of it."""
+    """Seconds of a stage, extrapolated to the whole stage if it was resumed."""
 
     def __init__(self, tell: Count) -> None:
         self._tell, self._began = tell, time.monotonic()
-        self._before: float | None = None  # share that was done already
+        self._before: float | None = None  # share that was done before the resume
 
     def tell(self, done: int, n: int) -> None:
         if self._before is None:

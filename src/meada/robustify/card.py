@@ -1,20 +1,21 @@
-"""The model card: data, candidates, evidence and limits of the delivered model, in Markdown."""
+"""The model card in Markdown: data, candidates, results and limits of the delivered model."""
 
 from collections.abc import Sequence
 
 from meada.robustify.outcome import Outcome
 
 LIMITS = """\
-- One split and one training of each candidate: read differences together with their intervals.
-- Corruptions and shifts are made by computer: they are not another place or camera.
-- Only the classes above are known: a picture of anything else gets one of these labels too.
-- Pictures are squeezed to a square; EXIF rotation is applied, transparency is laid over white.
-- Robustness against domain shift and corruption is not a defence against an attacker."""
-TRUSTED = " Up to an entropy of {:.3f} nats at least 95 % of held-out predictions are right."
+- Results are from one split and one training run per candidate: read differences together with their intervals.
+- Corruptions and shifts are synthetic: they do not replace pictures from another place or camera.
+- The model knows only these classes: a picture of anything else also gets one of these labels.
+- Pictures are resized to a square without keeping the aspect ratio; EXIF rotation is applied; transparent areas
+  become white.
+- Robustness to domain shift and corruption does not protect against adversarial attacks."""
+TRUSTED = " At least 95 % of held-out predictions with an entropy of at most {:.3f} nats are correct."
 
 
 def card(outcome: Outcome) -> str:
-    """Every number in it comes from ``outcome.json``."""
+    """The card; all its numbers come from ``outcome.json``."""
     held = outcome.content
     plan, classes, delivered, limit = held["plan"], held["classes"], outcome.delivered, held["abstain_entropy"]
     return "\n\n".join([
@@ -23,7 +24,7 @@ def card(outcome: Outcome) -> str:
         "## Data",
         "\n".join(f"- {name}: {what}" for name, what in held["provenance"].items()),
         "## Candidates",
-        "Accuracy in per cent; the delivered model has a star. " + outcome.counts() + ".",
+        "Accuracy in per cent; the delivered model is marked with *. Pictures: " + outcome.counts() + ".",
         _markdown(outcome.rows()),
         f"Rule: {held['rule']} {held['about']}",
         "<details><summary>Every corruption and shift</summary>\n\n" + _each(outcome) + "\n\n</details>",
@@ -32,8 +33,8 @@ def card(outcome: Outcome) -> str:
         "## Settings",
         _markdown([("key", "value"), *((key, str(value)) for key, value in plan.items())]),
         "## Use",
-        f"Input: RGB pixels in [0, 1], (N, 3, {plan['side']}, {plan['side']}); the normalisation is in the network. "
-        "The class names are in the metadata of `model.safetensors`.",
+        f"Input: RGB pixels in [0, 1], (N, 3, {plan['side']}, {plan['side']}); normalisation is part of the network. "
+        "`model.safetensors` has the class names in its metadata.",
         "    meada predict . picture.jpg\n    meada export . --onnx model.onnx",
         "## Limits",
         LIMITS,
@@ -52,6 +53,6 @@ def _markdown(rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def some(names: Sequence[str], shown: int = 8) -> str:
-    """The first few names and how many there are more."""
+    """The first few names and the number of remaining ones."""
     more = f" and {len(names) - shown} more" if len(names) > shown else ""
     return ", ".join(list(names)[:shown]) + more

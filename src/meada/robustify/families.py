@@ -1,4 +1,4 @@
-"""Which kinds of image change to train on: where colour tells the classes apart, views leave it as it is."""
+"""Choose the families of image changes to train on: if colour separates the classes, views do not change it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,14 +15,14 @@ from meada.spaces import Space, Theta, one_of, skip_mix
 from meada.spaces.wide import MEMBERS
 from meada.types import Images
 
-HELD = 300  # pictures that the choice is made on
-LIMIT = 0.25  # share of the accuracy above chance that the probe may lose without colour
-KEEPING = ("random_convolution", "colour_curve")  # members that can change brightness alone
+HELD = 300  # maximum of held-out pictures used for the choice
+LIMIT = 0.25  # largest share of the accuracy above chance that the probe may lose on grey pictures
+KEEPING = ("random_convolution", "colour_curve")  # members that can change brightness only
 BATCH = 64
 
 
 def choose_families(probe: nn.Module, held: Samples) -> dict[str, Any]:
-    """What the probe loses on grey held-out pictures says how much of the label it reads from colour.
+    """Measure how much the probe relies on colour: its loss of accuracy on grey held-out pictures.
 
     Decision 0078 compares this with other signals.
     """
@@ -34,7 +34,7 @@ def choose_families(probe: nn.Module, held: Samples) -> dict[str, Any]:
 
 
 def space_of(colour: bool, members: Sequence[str] = tuple(MEMBERS)) -> Space:
-    """The wide space; without ``colour``, members change brightness alone or are left out."""
+    """The wide space; without ``colour``, its members change only brightness or are left out."""
     spaces = [MEMBERS[name]() for name in members]
     if not colour:
         spaces = [s if "colour" not in s.families else luminance(s) for s in spaces
@@ -43,7 +43,7 @@ def space_of(colour: bool, members: Sequence[str] = tuple(MEMBERS)) -> Space:
 
 
 def luminance(space: Space) -> Space:
-    """Change brightness as ``space`` would change a grey picture, and leave the differences between channels."""
+    """Change brightness as ``space`` would on a grey picture, and keep the differences between channels."""
 
     def transform(x: Images, theta: Theta) -> Images:
         base = grey(x)
@@ -53,5 +53,5 @@ def luminance(space: Space) -> Space:
 
 
 def grey(x: Tensor) -> Images:
-    """The mean of the channels, in each of them."""
+    """Replace every channel by the mean of the channels."""
     return x.mean(1, keepdim=True).expand_as(x).contiguous()

@@ -1,7 +1,7 @@
-"""One class per picture, or several independent labels: what is learnt, what is right, how unsure.
+"""Loss, correctness and entropy for one class per picture or for several independent labels (multi-label).
 
-Of several labels the likelihood is a product of Bernoulli laws: the loss is the sum of their cross-entropies, h the sum
-of their entropies, and for scores each (picture, label) is a classification into two classes.
+Multi-label: the likelihood is a product of Bernoulli distributions. The loss is the sum of their cross-entropies, h the
+sum of their entropies, and for scores each (picture, label) pair is a classification into two classes.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ Truth = Labels | LabelMatrix  # class numbers (B,), or 0.0 and 1.0 by label (B, 
 
 
 def loss(logits: Logits, y: Truth) -> Scalar:
-    """Negative log-likelihood, a mean over pictures."""
+    """Negative log-likelihood, averaged over pictures."""
     return cross_entropy(logits, y) if y.ndim == 1 else bernoulli_cross_entropy(logits, y).mean()
 
 
@@ -28,7 +28,7 @@ def risk(net: torch.nn.Module, batch: Batch, context: Context) -> Scalar:
 
 
 def right(logits: Logits, y: Truth) -> PerSample:
-    """1 where the class is right; of several labels, the share of them that is.
+    """1 for a correct class, else 0; multi-label: the share of correct labels.
 
     >>> right(torch.tensor([[2.0, -1.0, -1.0, 1.0]]), torch.tensor([[1.0, 0.0, 1.0, 1.0]]))
     tensor([0.7500], dtype=torch.float64)
@@ -41,7 +41,7 @@ def accuracy(logits: Logits, y: Truth) -> float:
 
 
 def chance(y: Truth) -> float:
-    """Accuracy (%) of who always says the most frequent.
+    """Accuracy (%) of always predicting the most frequent class.
 
     >>> chance(torch.tensor([0, 0, 0, 1])), chance(torch.tensor([[1.0, 0.0], [1.0, 0.0]]))
     (75.0, 100.0)
@@ -56,7 +56,7 @@ def entropy(logits: Logits, several: bool) -> PerSample:
 
 
 def as_classes(logits: Logits, y: Truth) -> tuple[Tensor, Tensor]:
-    """As they are; several labels as classifications into "no" and "yes", picture by picture."""
+    """Unchanged for one class per picture; multi-label: one two-class problem ("no", "yes") per label."""
     if y.ndim == 1:
         return logits, y
     yes = logits.flatten()

@@ -1,4 +1,4 @@
-"""What ``robustify`` found: ``outcome.json``, and the table that people see."""
+"""The result of ``robustify``: the content of ``outcome.json`` and the table of candidates."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,20 +16,20 @@ from meada.types import Families
 
 FORMAT = "meada-outcome/1"
 RULE = (
-    "Highest mean accuracy on held-out pictures under corruptions and shifts of kinds that no candidate trained on, "
-    "among candidates whose held-out accuracy is within one point of the best; plain unless the gain over it, under "
-    "those shifts or else on held-out pictures as they are, exceeds both the bootstrap's half-width over pictures and "
-    "the noise of training. Test folders were not used."
+    "The candidate with the highest mean accuracy on held-out pictures under corruptions and shifts of kinds that no "
+    "candidate was trained on, among those whose held-out accuracy is within one point of the best. Plain is delivered "
+    "unless the gain over it, under those shifts or on the unchanged held-out pictures, exceeds both the half-width of "
+    "the bootstrap interval over pictures and the variation between training runs. Test folders were not used."
 )
 ABOUT = (
-    "The evidence is about held-out pictures of the same source, changed by a computer. It says nothing about other "
-    "cameras, places or classes unless a test folder shows them."
+    "These results are for held-out pictures from the same source, with synthetic corruptions and shifts. They say "
+    "nothing about other cameras, places or classes unless a test folder covers them."
 )
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The content of ``outcome.json``, and the folder that it lies in."""
+    """The content of ``outcome.json`` and the folder of the run."""
 
     out: Path
     content: dict[str, Any]
@@ -43,7 +43,7 @@ class Outcome:
         return str(self.content["verdict"])
 
     def rows(self) -> list[tuple[str, ...]]:
-        """One line a candidate; accuracy in per cent."""
+        """A heading and one row per candidate, with accuracies in per cent."""
         tests = list(next(iter(self.content["candidates"].values()))["tests"])
         head = ("candidate", "held out", "corruptions", "shifts", *(f"test: {name}" for name in tests))
         return [head, *(self._row(name, tests) for name in self.content["candidates"])]
@@ -55,14 +55,13 @@ class Outcome:
         return (f"{name} *" if name == self.delivered else name, *(f"{value:.1f}" for value in values))
 
     def table(self) -> str:
-        """For a terminal or a notebook; the delivered model has a star."""
+        """The table for a terminal or a notebook; the delivered model is marked with *."""
         rows = self.rows()
         widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
         line = lambda row: "  ".join(
             c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True))
         )
-        n = self.counts()
-        return "\n".join([*(line(row) for row in rows), f"n: {n}", self.verdict])
+        return "\n".join([*(line(row) for row in rows), f"n: {self.counts()}", self.verdict])
 
     def counts(self) -> str:
         one = self.content["candidates"]["plain"]
@@ -78,16 +77,18 @@ class Outcome:
     def about_temperature(self) -> str:
         scale = self.content["temperature"]
         if scale["value"] == 1:
-            return "Logits are as trained: temperature scaling did not improve the NLL under the rule's shifts."
-        fall = f"the NLL fell from {scale['nll_before']:.3f} to {scale['nll_after']:.3f}"
-        return f"Logits are divided by {scale['value']:.2f} in the last layer: under the rule's shifts {fall}."
+            return "No temperature scaling: it did not improve the NLL under the shifts that the rule uses."
+        return (
+            f"Temperature {scale['value']:.2f}, included in the weights of the last layer, improves the NLL under the "
+            f"shifts that the rule uses from {scale['nll_before']:.3f} to {scale['nll_after']:.3f}."
+        )
 
     def __str__(self) -> str:
         return self.table()
 
 
 def judge(scores: Scores, trained: Families, s0: float) -> tuple[Decision, dict[str, Any]]:
-    """The decision, and everything about the candidates that does not depend on it."""
+    """The decision, and the part of ``outcome.json`` that does not depend on it."""
     rows = rule_rows(scores.names, trained)
     shifted = {name: scores.correct(name, rows).mean(0) for name in scores.candidates}
     held_out = {name: scores.correct(name, ["held_out"])[0] for name in scores.candidates}
@@ -99,7 +100,7 @@ def judge(scores: Scores, trained: Families, s0: float) -> tuple[Decision, dict[
 
 
 def _differences(scores: Scores, name: str) -> dict[str, Any]:
-    """Candidate minus plain with 95 % intervals over pictures: about these two models."""
+    """Candidate minus plain, with 95 % intervals over pictures for these two models."""
 
     def one(rows: Sequence[str]) -> dict[str, float]:
         a, b = (scores.correct(candidate, rows).mean(0) for candidate in (name, "plain"))
@@ -112,8 +113,8 @@ def _differences(scores: Scores, name: str) -> dict[str, Any]:
 
 
 def temperature(scores: Scores, name: str, rows: Sequence[str]) -> dict[str, float]:
-    """Fitted on held-out pictures; kept (``value`` other than 1) only if NLL under the rule's shifts falls too."""
-    from scipy.optimize import minimize_scalar  # takes a second to import
+    """Fit a temperature on held-out pictures; ``value`` is 1 unless it improves the NLL under the rule's shifts too."""
+    from scipy.optimize import minimize_scalar  # slow to import
 
     nll = lambda logits, labels, t: float(loss(logits.double() / t, labels))
     logits, labels = scores.logits(name, "held_out"), scores.labels("held_out")
@@ -127,7 +128,7 @@ def temperature(scores: Scores, name: str, rows: Sequence[str]) -> dict[str, flo
 
 
 def entropy_limit(logits: Tensor, labels: Truth, wanted: float = 0.95) -> float | None:
-    """Entropy up to which at least ``wanted`` of the held-out predictions are right; None if none is needed or helps.
+    """Largest entropy up to which at least ``wanted`` of the held-out predictions are correct; None if there is none.
 
     >>> entropy_limit(torch.tensor([[9.0, 0.0], [0.1, 0.0]]), torch.tensor([0, 1])) < 0.01
     True
@@ -140,6 +141,6 @@ def entropy_limit(logits: Tensor, labels: Truth, wanted: float = 0.95) -> float 
 
 
 def seconds(stages: Mapping[str, float], preparing: float, delivering: float) -> dict[str, float]:
-    """By stage, and in all; of a stage that was stopped in between, what it took as a whole."""
+    """Seconds by stage and in total; an interrupted stage counts as if it had run without interruption."""
     found = {"prepare": preparing, **stages, "deliver": delivering}
     return {name: round(value, 2) for name, value in {**found, "total": sum(found.values())}.items()}

@@ -1,4 +1,4 @@
-"""A model of one's own as a candidate: its size of pictures and its order of classes may differ."""
+"""Score an existing model next to the candidates; its picture size and class order may differ."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from meada.types import Images, Logits
 
 
 class Fitted(nn.Module):
-    """Resizes pictures to what the network expects and puts its logits in another order."""
+    """Resize pictures to the size of the network and reorder its logits."""
 
     def __init__(self, net: nn.Module, side: int, order: list[int]) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class Fitted(nn.Module):
 
 
 def fitted(path: str, task: Task, trust: Sequence[str] = ()) -> nn.Module:
-    """The model at ``path`` for the task's classes; it may know others too, which it is then not asked for."""
+    """The model at ``path``, with the logits of the task's classes; other classes that it knows are dropped."""
     model, classes = open_model(Path(path), trust), task.classes
     if model.multilabel != task.multilabel:
         kinds = ("one label per picture", "several labels per picture")

@@ -1,4 +1,4 @@
-"""The report page of ``robustify``: first whether the delivered model is better, then the evidence."""
+"""The report page of ``robustify``: whether the delivered model is better, then the details."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,9 +15,10 @@ from meada.reports.page.training import png
 from meada.robustify.families import space_of
 from meada.robustify.labels import names_of
 from meada.robustify.outcome import Outcome
+from meada.robustify.plan import duration
 from meada.robustify.rule import CLEAN
 from meada.robustify.scoring import Scores
-from meada.robustify.sections import calibration, classes, confusion, corruptions
+from meada.robustify.sections import GROUPS, calibration, classes, confusion, corruptions
 from meada.robustify.stages import Work
 from meada.types import Images, Labels
 
@@ -25,9 +26,9 @@ SHOWN = 8  # pictures in the gallery
 
 
 def training_views(work: Work) -> Gallery:
-    """A few training pictures and the view of each that hardening trained on.
+    """A few training pictures, each with a view of the kind that hardened was trained on.
 
-    One picture of each class in turn, seen through the network that hardening started from.
+    Views are chosen by the network that hardened started from.
     """
     train, plan = work.task.train, work.plan
     index = _one_of_each(train.labels if train.labels.ndim == 1 else train.labels.argmax(-1))
@@ -39,12 +40,11 @@ def training_views(work: Work) -> Gallery:
         seed=work.request.seed, step=0, rows=index.numpy(),
     )  # fmt: skip
     how = (
-        f"the choice among {plan.views} random changes leans to those that the network finds hard "
-        f"(hardness {plan.hardness:g})"
+        f"one of {plan.views} random changes, more often one that the network finds hard (hardness {plan.hardness:g})"
         if plan.views > 1 and plan.hardness > 0
         else "a random change"
     )
-    about = f"Hardening trains on each picture and on a view of it: {how}; new at every step."
+    about = f"The hardened candidate is trained on each picture and on a view of it ({how}), drawn again at every step."
     return gallery(x, views, [names_of(label, work.task.classes) for label in y], about)
 
 
@@ -55,7 +55,7 @@ def gallery(pictures: Images, views: Images, names: Sequence[str], about: str) -
 
 
 def _one_of_each(labels: Labels) -> Tensor:
-    """Positions of the first picture of each class, then of the second, up to the number shown.
+    """Positions of the first picture of each class, then of the second, up to SHOWN.
 
     >>> _one_of_each(torch.tensor([0, 0, 1]))
     tensor([0, 2, 1])
@@ -65,7 +65,7 @@ def _one_of_each(labels: Labels) -> Tensor:
 
 
 def write_report(outcome: Outcome, scores: Scores, views: Gallery | None = None) -> None:
-    """Write ``report.html``: one file that needs nothing from the network."""
+    """Write ``report.html``, one self-contained file."""
     page = Page(f"Delivered: {outcome.delivered}", tuple(sections(outcome, scores, views)))
     write(page, out=outcome.out / "report.html")
 
@@ -85,11 +85,11 @@ def sections(outcome: Outcome, scores: Scores, views: Gallery | None = None) -> 
 
 
 def answer(outcome: Outcome) -> str:
-    """Better or not, by how much, and what it costs, in one sentence or two."""
+    """Whether the delivered model is better, by how much and at what cost, in one or two sentences."""
     held, name = outcome.content, outcome.delivered
-    minutes = held["seconds"]["total"] / 60
+    total = held["seconds"]["total"]
     if name == "plain":
-        return f"{outcome.verdict} The comparison took {minutes:.0f} minutes.{_own(held)}"
+        return f"{outcome.verdict} The comparison took {duration(total)}.{_own(held)}"
     of = [held["candidates"][one] for one in (name, "plain")]
     found = {
         "under corruptions": (*(one["corruptions"]["mean"] for one in of), held["differences"][name]["corruptions"]),
@@ -98,21 +98,21 @@ def answer(outcome: Outcome) -> str:
     (where, first), (elsewhere, second) = sorted(found.items(), key=lambda one: -one[1][2]["mean"])
     but = "" if second[2]["mean"] > -CLEAN else f" {where}, not {elsewhere}"
     return (
-        f"Yes{but}: {where} {name} is right on {first[0]:.1f} % of the held-out pictures where plain fine-tuning is "
-        f"right on {first[1]:.1f} % ({_interval(first[2])}); {elsewhere} it is right on {second[0]:.1f} % against "
-        f"{second[1]:.1f} % ({_interval(second[2])}). The comparison took {minutes:.0f} minutes; the model is as large "
-        f"and fast as plain's.{_own(held)}"
+        f"Yes{but}: {where}, the accuracy of {name} on held-out pictures is {first[0]:.1f} %, that of plain "
+        f"fine-tuning {first[1]:.1f} % ({_interval(first[2])}); {elsewhere}, it is {second[0]:.1f} % against "
+        f"{second[1]:.1f} % ({_interval(second[2])}). The comparison took {duration(total)}; the model has the same "
+        f"size and speed as plain.{_own(held)}"
     )
 
 
 def _own(held: dict[str, Any]) -> str:
-    """Is it better than the model that the person has?"""
+    """The accuracy of the model given as ``--model``."""
     one = held["candidates"].get("own")
     if one is None:
         return ""
     return (
-        f" Your own model is right on {one['corruptions']['mean']:.1f} % under corruptions and on "
-        f"{one['held_out']['accuracy']:.1f} % of the unchanged pictures, some of which it may have been trained on."
+        f" The accuracy of your own model is {one['corruptions']['mean']:.1f} % under corruptions and "
+        f"{one['held_out']['accuracy']:.1f} % on unchanged pictures, some of which it may have been trained on."
     )
 
 
@@ -125,7 +125,7 @@ def _interval(found: dict[str, float]) -> str:
 
 
 def _picture(outcome: Outcome) -> Block:
-    """Plain and delivered on everything that was scored."""
+    """Accuracy of plain and of the delivered model on every group of pictures."""
     head, *lines = outcome.rows()
     shown = [line for line in lines if line[0].split()[0] in ("plain", outcome.delivered)]
     series = tuple(
@@ -139,16 +139,18 @@ def _picture(outcome: Outcome) -> Block:
 def _candidates(outcome: Outcome) -> Iterator[Block]:
     held = outcome.content
     head, *lines = outcome.rows()
-    yield Table("Accuracy (%); the delivered model has a star", head, tuple((a, *map(float, b)) for a, *b in lines))
+    yield Table(
+        "Accuracy (%); the delivered model is marked with *", head, tuple((a, *map(float, b)) for a, *b in lines)
+    )
     yield Text(f"Pictures: {outcome.counts()}. Rule: {held['rule']}")
     rows = tuple(
-        (name, group, one[group]["mean"], one[group]["low"], one[group]["high"])
+        (name, title, one[group]["mean"], one[group]["low"], one[group]["high"])
         for name, one in held["differences"].items()
-        for group in ("held_out", "corruptions", "validation_shifts")
+        for group, title in GROUPS.items()
         if group in one
     )
     columns = ("candidate", "pictures", "difference", "low", "high")
-    yield Table("Points above plain, with 95 % intervals over pictures", columns, rows)
+    yield Table("Difference from plain (points), with 95 % intervals over pictures", columns, rows)
 
 
 def _time(seconds: dict[str, float]) -> Table:

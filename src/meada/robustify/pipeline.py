@@ -1,4 +1,4 @@
-"""``meada.robustify``: look at the pictures, plan, train the candidates, score them, deliver one."""
+"""``meada.robustify``: read the pictures, plan, train the candidates, score them and deliver the best one."""
 
 import time
 import warnings
@@ -20,7 +20,7 @@ from meada.errors import MeadaError
 from meada.files import DRAFT, SUMS, keep_sums, remove_drafts, write_json, write_text
 from meada.machine.environment import environment
 from meada.machine.memory import keep_freed_memory
-from meada.networks.embedding import head_of
+from meada.networks.embedding import head_name, head_of
 from meada.robustify.budget import Budget
 from meada.robustify.card import card
 from meada.robustify.outcome import ABOUT, FORMAT, RULE, Outcome, entropy_limit, judge, seconds, temperature
@@ -31,12 +31,13 @@ from meada.robustify.request import Request
 from meada.robustify.rule import run_to_run, smallest_difference
 from meada.robustify.stages import Work, carry_out, load_scores, own_model
 from meada.robustify.timing import measure
+from meada.runs.network import fresh_network
 from meada.runs.recipe import load_table
 from meada.runs.run_folder import RunFolder, read_json
 
 Say = Callable[[str], None]
-FORMATS_OF_PLAN = ("meada-robustify/2", "meada-robustify/3")  # without and with a budget
-KEYS = ("request", "plan")  # that a plan must have to be carried on
+FORMAT_OF_PLAN = "meada-robustify/3"
+KEYS = ("request", "plan", "budget")  # needed to resume
 
 
 def robustify(
@@ -55,28 +56,31 @@ def robustify(
     quiet: bool = False,
     say: Say = print,
 ) -> Outcome:
-    """Train several candidates on pictures of one's own and deliver the one that held-out evidence favours.
+    """Train several candidates on your own pictures and deliver the one with the best held-out results.
 
     Args:
         data: a folder ``CLASS/*.jpg`` or ``DOMAIN/CLASS/*.jpg``, a CSV file of path,label, a torch ``Dataset`` of
             (image, label) or a Hugging Face dataset.
-        out: the folder to write to; the same call carries on where an earlier one stopped.
-        test: pictures from elsewhere of the same kinds and classes; never trained on, never used to choose.
+        out: the folder to write to; repeat the same call to resume an interrupted one.
+        test: pictures from other sources, in any of these forms, with the same classes; not used for training or
+            for choosing the delivered model.
         network: a name (``meada list``), FILE.py:function, module:function or timm:NAME.
-        weights: a file that the network starts from.
-        model: a model of one's own (a folder or a file of meada) that is scored next to the candidates.
-        minutes: the time to stay within; about 15 for 1,000 pictures if it is not given.
-        seed: of the split, the weights and the order.
-        side: pictures are resized to it.
-        group: what never straddles the split: a column of the CSV file, or a pattern on the path.
-        settings: changes of the plan, such as ``"steps=200"``.
-        quiet: print nothing and show no progress.
-        say: receives remarks about the data and the plan.
+        weights: a file of initial weights for ``network``.
+        model: an existing model (a folder or file of meada) to score next to the candidates.
+        minutes: time budget; default: about 15 for 1,000 pictures.
+        seed: seed of the split, the initial weights and the order of batches.
+        side: width and height that pictures are resized to.
+        group: a column of the CSV file, or a regular expression on the path; pictures of one group are never divided
+            between training and held-out pictures.
+        settings: changes to the plan, such as ``"steps=200"``.
+        quiet: print no messages and no progress bar.
+        say: called with messages about the data and the plan.
     """
     if not isinstance(out, str | Path):
         raise MeadaError(f"out must be a folder to write to, got {type(out).__name__}")
     home = Path(out)
-    if not (home / PLAN).is_file() and home.exists() and (not home.is_dir() or _taken(home)):
+    there = home.resolve()
+    if not (there / PLAN).is_file() and there.exists() and (not there.is_dir() or _taken(there)):
         raise MeadaError(f"--out must be a new folder or one that robustify began, got {home}")
     kept = lambda one, name: _place(pictures_of(one, home.absolute() / "pictures", name=name, group=group))
     request = Request(
@@ -96,19 +100,19 @@ def robustify(
         carry_out(work, bar.tell, bar.expect)
         changed = [f"{key} {before[key]} -> {now}" for key, now in work.plan.model_dump().items() if now != before[key]]
         if changed:
-            say(f"fitted to the speed of the machine on the way: {', '.join(changed)}")
+            say(f"changed during the run to keep to the time: {', '.join(changed)}")
         return deliver(work)
 
 
 def planned(request: Request, out: Path, *, say: Say, bar: Bar) -> Work:
-    """The plan of this folder, made now or read from an earlier start."""
+    """Make the plan of this folder, or read it if the folder is resumed."""
     path = out / PLAN
     if path.is_file():
         held = _read(path)
         request.same_as(held["request"], out)
-        say(f"{out} is carried on")
-        plan, budget = Plan(**held["plan"]), Budget.read(held["budget"]) if "budget" in held else None
-        return Work(request, out, load(request, budget.whole if budget else plan, bar), plan, budget)
+        say(f"resuming {out}")
+        budget = Budget.read(held["budget"])
+        return Work(request, out, load(request, budget.whole, bar), Plan(**held["plan"]), budget)
     began = time.monotonic()
     own = survey(Path(request.data), group=request.group, tell=bar.reading)
     _remarks(own, say)
@@ -120,8 +124,9 @@ def planned(request: Request, out: Path, *, say: Say, bar: Bar) -> Work:
     whole = plan_for(facts, changes)
     work = Work(request, out, load(request, whole, bar), whole)
     task = work.task
+    check_network(work)  # and the person's own model: refused now rather than after the training
     if request.model:
-        own_model(work)  # refused now rather than after the training
+        own_model(work)
     bar.tell("timing", 0, 1)
     costs = measure(work)
     limit = 60 * request.minutes if request.minutes is not None else default_seconds(n)
@@ -132,15 +137,35 @@ def planned(request: Request, out: Path, *, say: Say, bar: Bar) -> Work:
     budget = Budget(limit, spent, whole, costs, facts.train, facts.held_out, sizes, tuple(changes))
     expected = budget.seconds(plan)
     write_json(path, {
-        "format": FORMATS_OF_PLAN[-1], "request": asdict(request), "plan": plan.model_dump(), "seconds": expected,
+        "format": FORMAT_OF_PLAN, "request": asdict(request), "plan": plan.model_dump(), "seconds": expected,
         "budget": budget.as_json(),
     })  # fmt: skip
     _announce(task, plan, facts, expected, limit, say)
     return Work(request, out, task, plan, budget)
 
 
+def check_network(work: Work) -> None:
+    """Refuse a network without an output per class and weights that are not of this network.
+
+    Only the last layers may be missing in the file: a head for other classes is replaced.
+    """
+    net, account = fresh_network(work.recipe(), len(work.task.classes), file=True)
+    if (found := head_of(net).out_features) != len(work.task.classes):
+        raise MeadaError(
+            f"network '{work.plan.network}' must have {len(work.task.classes)} outputs, one per class, got {found}"
+        )
+    head = f"{head_name(net)}."
+    names = [name for name, _ in net.named_parameters() if not name.startswith(head)]
+    missing = [name for name in names if name in account.get("left_at_random", ())]
+    if missing != names[len(names) - len(missing) :]:
+        raise MeadaError(
+            f"{work.plan.weights} must hold the weights of '{work.plan.network}' in the same shapes, except for "
+            f"its last layers, got none that fit {missing[0]}"
+        )
+
+
 def load(request: Request, plan: Plan, bar: Bar) -> Task:
-    """The pictures at the plan's size."""
+    """Read the pictures, resized to the plan's side."""
     return folder(
         path=request.data, tests=request.tests, side=plan.side, seed=request.seed, held_out=plan.held_out,
         group=request.group, test=plan.test or None, multilabel=True, tell=bar.reading,
@@ -158,15 +183,15 @@ def _announce(task: Task, plan: Plan, facts: Facts, expected: dict[str, float], 
     for key, value in plan.model_dump().items():
         say(f"  {key} = {value}  # {Plan.model_fields[key].description}")
     total = sum(expected.values())
-    over = "" if total <= limit else f", the smallest plan, which does not fit into {duration(limit)}"
-    say(f"about {duration(total)} by steps timed here{over}")
+    over = "" if total <= limit else f"; this is the smallest plan, and it does not fit into {duration(limit)}"
+    say(f"expected time: about {duration(total)}{over}")
     s0 = run_to_run(facts.train, plan.pretrained)
     least = smallest_difference(plan.shifted, s0)
-    say(f"{plan.shifted:,} held-out pictures under shifts can show differences from about {least:.1f} points up")
+    say(f"{plan.shifted:,} held-out pictures under shifts: differences below {least:.1f} points cannot be detected")
 
 
 def deliver(work: Work) -> Outcome:
-    """Choose by the rule and write the model, ``outcome.json``, the card and the report."""
+    """Choose a candidate by the rule; write the model, ``outcome.json``, the model card and the report."""
     began = time.monotonic()
     scores = load_scores(work)
     s0 = run_to_run(len(work.task.train), work.plan.pretrained)
@@ -197,7 +222,7 @@ def deliver(work: Work) -> Outcome:
 
 @torch.no_grad()
 def divide_logits(last: nn.Linear, temperature: float) -> None:
-    """In the last layer's weights, so that every export has it."""
+    """Divide the last layer's weights, so that every export includes the temperature."""
     for weight in last.parameters():
         weight.div_(temperature)
 
@@ -211,9 +236,9 @@ def _remarks(found: Survey, say: Say) -> None:
 
 def _read(path: Path) -> dict[str, Any]:
     held = read_json(path)
-    if held.get("format") not in FORMATS_OF_PLAN or not all(isinstance(held.get(key), dict) for key in KEYS):
+    if held.get("format") != FORMAT_OF_PLAN or not all(isinstance(held.get(key), dict) for key in KEYS):
         raise MeadaError(
-            f"{path} must be a plan of this version of robustify, got one of another version or a damaged one: "
+            f"{path} must be a plan of this version of robustify, got a damaged one or one of another version: "
             "give another --out to start again"
         )
     return held
@@ -224,7 +249,7 @@ def _place(path: Any) -> str:
 
 
 def _network(name: str) -> str:
-    """A file is found again from anywhere."""
+    """Make the path of FILE.py:function absolute."""
     if not isinstance(name, str):
         raise MeadaError(f"network must be a name, FILE.py:function or module:function, got {type(name).__name__}")
     file, colon, function = name.rpartition(":")
@@ -232,5 +257,5 @@ def _network(name: str) -> str:
 
 
 def _taken(folder: Path) -> bool:
-    ours = (".lock", "pictures", SUMS)  # a process that was killed before it had a plan may have left them
+    ours = (".lock", "pictures", SUMS)  # left by a process that was killed before it wrote a plan
     return any(path.name not in ours and not DRAFT.fullmatch(path.name) for path in folder.iterdir())

@@ -1,57 +1,62 @@
-"""Every setting of a run of ``robustify``, with its reason, chosen in one place and fitted to the time."""
+"""All settings of a ``robustify`` run: how they are chosen from the data and fitted to the time budget."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from meada.corruptions.batch import SIDES
 from meada.methods.parts.descent import Descent
 from meada.settings import Settings
 
 SMALL = 64  # pixels: up to here a network is trained from scratch
 LITE = "efficientnet_lite0"
-# Built for 32x32; LeNet takes no other size, and the others are wasteful on a larger one.
+# Designed for 32x32: LeNet accepts no other size, and the others are slow on larger pictures.
 SMALL_NETWORKS = (
     "lenet", "allconv", "densenet", "densenet40", "wideresnet", "wideresnet16_1", "resnext", "resnext29_4x32",
 )  # fmt: skip
-CANDIDATES = 6  # models that are scored: plain, its repetition, probe, hardened, averaged, interpolated
-ROWS = 15 + 4  # corruptions and validation shifts that each picture is scored under, about
-SLACK = 0.97  # of the budget is planned with: records planned with 0.93 took 84 to 92 % of their time
+CANDIDATES = 6  # models that are scored: plain, plain_repeat, probe, hardened, averaged, interpolated
+ROWS = 15 + 4  # approximate number of corruptions and validation shifts
+SLACK = 0.97  # share of the budget that is planned for; with 0.93, runs took 84 to 92 % of their budget
 FEWEST_STEPS, FEWEST_PICTURES = 20, 40
 CLIP = 5.0  # decision 87
 RATE = 0.003 / 32  # of hardened, per picture of a batch: at 0.003 batches of 8 broke the network (decision 78)
-HELD_OUT, MOST_HELD_OUT = 0.2, 2000  # share and number of pictures: more cost time and tell little
-MOST_PROBED, FEWEST_PROBED = 10_000, 2000  # training pictures: a head needs no more, and features take time
-MINUTES_PER_PICTURE, MOST_MINUTES = 15 / 1000, 60  # where no time is given
+HELD_OUT, MOST_HELD_OUT = 0.2, 2000  # share and maximum number of pictures; more take time and add little precision
+MOST_PROBED, FEWEST_PROBED = 10_000, 2000  # training pictures; a head needs no more, and features take time
+MINUTES_PER_PICTURE, MOST_MINUTES = 15 / 1000, 60  # default budget
 
 
 class Plan(Settings):
-    """What is trained, for how long and how it is judged. Steps never depend on the clock once this is written."""
+    """What is trained, for how long, and how it is scored; once saved, only settings in ``budget.OPEN`` can change."""
 
-    network: str = Field(description="a pretrained EfficientNet-Lite0 above 64 pixels, a small network up to there")
-    weights: str = Field("", description="the file that the network starts from; empty: its own, or random ones")
-    pretrained: bool = Field(description="starts from trained weights: probe, frozen batch norm and interpolation")
-    held_out: float = Field(0.2, gt=0, lt=1, description="share of the pictures kept from training, 2,000 at most")
-    side: int = Field(description="every picture is resized to this width and height")
+    network: str = Field(description="a pretrained EfficientNet-Lite0 above 64 pixels, else a small network")
+    weights: str = Field("", description="file of initial weights; empty: pretrained ones if there are any, or random")
+    pretrained: bool = Field(description="starts from trained weights; adds probe, frozen batch norm and interpolation")
+    held_out: float = Field(0.2, gt=0, lt=1, description="share of the pictures held out from training, at most 2,000")
+    side: int = Field(ge=SIDES[0], le=SIDES[-1], description="every picture is resized to this width and height")
     batch_size: int = Field(32, ge=1, description="pictures in a gradient step")
-    probe: int = Field(0, ge=0, description="training pictures that the probe is fitted on; 0: all")
-    steps: int = Field(ge=1, description="gradient steps of plain, of plain_repeat and of hardened, each")
-    rates: list[float] = Field(description="learning rates tried for plain; the best on held-out pictures is taken")
-    trial_steps: int = Field(ge=0, description="gradient steps of each try")
-    hardened_rate: float = Field(gt=0, description="learning rate of hardened; not tuned; in proportion to the batch")
-    clip: float = Field(
-        CLIP, gt=0, description="largest gradient norm of hardened; without it the first steps can break it"
+    probe: int = Field(0, ge=0, description="number of training pictures that the probe is fitted on; 0: all")
+    steps: int = Field(ge=1, description="gradient steps of each of plain, plain_repeat and hardened")
+    rates: list[Annotated[float, Field(gt=0)]] = Field(
+        min_length=1, description="learning rates tried for plain; the best on held-out pictures is used"
     )
-    optimiser: str = Field(description="sgd (Nesterov 0.9) from trained weights, adam from scratch; cosine schedule")
-    hardened_steps: int = Field(0, ge=0, description="gradient steps of hardened where time got short; 0: as of plain")
-    views: int = Field(1, ge=1, description="transformed views drawn per picture; the hard one is trained on")
-    hardness: float = Field(0.0, ge=0, le=1, description="0 takes a random view, 1 the hardest")
+    trial_steps: int = Field(ge=0, description="gradient steps per learning rate tried")
+    hardened_rate: float = Field(gt=0, description="learning rate of hardened, proportional to the batch size")
+    clip: float = Field(CLIP, gt=0, description="maximum gradient norm of hardened, against divergence at the start")
+    optimiser: Literal["sgd", "adam"] = Field(description="sgd (Nesterov 0.9) or adam; cosine schedule")
+    hardened_steps: int = Field(0, ge=0, description="gradient steps of hardened if time is short; 0: as many as plain")
+    views: int = Field(1, ge=1, description="transformed views drawn per picture; one of them is trained on")
+    hardness: float = Field(0.0, ge=0, le=1, description="0 chooses a random view, 1 the hardest")
     average_from: float = Field(ge=0, lt=1, description="share of the steps after which weights are averaged")
-    interpolation: list[float] = Field(description="positions tried between pretrained and averaged weights")
+    interpolation: list[Annotated[float, Field(ge=0, lt=1)]] = Field(
+        description="positions tried between pretrained and averaged weights"
+    )
     shifted: int = Field(ge=1, description="held-out pictures under each corruption and each validation shift")
-    severities: list[int] = Field([3, 5], description="of 1 to 5; pictures take turns")
-    test: int = Field(0, ge=0, description="pictures of each test folder at most; 0: all")
+    severities: list[Annotated[int, Field(ge=1, le=5)]] = Field(
+        [3, 5], min_length=1, description="severities (1 to 5) of the corruptions, alternating over pictures"
+    )
+    test: int = Field(0, ge=0, description="maximum number of pictures per test folder; 0: all")
 
     def steps_of(self, name: str) -> int:
         return (self.hardened_steps or self.steps) if name == "hardened" else self.steps
@@ -64,7 +69,7 @@ class Plan(Settings):
 
 @dataclass(frozen=True)
 class Facts:
-    """What the settings depend on."""
+    """What the default settings depend on."""
 
     train: int
     held_out: int
@@ -75,7 +80,7 @@ class Facts:
 
 
 def plan_for(facts: Facts, changes: Mapping[str, Any] | None = None) -> Plan:
-    """The plan that time does not limit.
+    """The default plan, without a time limit.
 
     >>> plan = plan_for(Facts(train=800, held_out=200, side=227))
     >>> plan.network, plan.side, plan.pretrained, plan.steps
@@ -116,16 +121,16 @@ def _side(facts: Facts) -> int:
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds, each measured on this machine with this network."""
+    """Seconds, measured on this machine with this network."""
 
-    plain: float  # a step of ordinary fine-tuning
-    hardened: float  # a step on clean pictures and views
-    look: float  # reading one picture
-    corrupt: float  # corrupting one picture, a mean over the fifteen
+    plain: float  # one step of ordinary fine-tuning
+    hardened: float  # one step on clean pictures and views
+    look: float  # predicting one picture
+    corrupt: float  # corrupting one picture, averaged over the fifteen corruptions
 
 
 def estimate(plan: Plan, costs: Costs, facts: Facts, tests: Collection[int] = ()) -> dict[str, float]:
-    """Seconds by stage.
+    """Expected seconds of each stage.
 
     >>> plan = plan_for(Facts(320, 80, 32), {"steps": 100, "shifted": 10})
     >>> costs = Costs(plain=0.1, hardened=0.2, look=0.0, corrupt=0.0)
@@ -133,7 +138,7 @@ def estimate(plan: Plan, costs: Costs, facts: Facts, tests: Collection[int] = ()
     {'plain': 10.0, 'plain_repeat': 10.0, 'hardened': 20.0}
     """
     looks = lambda n: n * costs.look
-    met = sum(min(n, plan.test or n) for n in tests)
+    tested = sum(min(n, plan.test or n) for n in tests)
     rows = ROWS * plan.shifted
     return {
         "probe": looks(2 * min(facts.train, plan.probe or facts.train) + facts.held_out) if plan.pretrained else 0.0,
@@ -143,20 +148,20 @@ def estimate(plan: Plan, costs: Costs, facts: Facts, tests: Collection[int] = ()
         "plain_repeat": plan.steps * costs.plain,
         "hardened": plan.steps_of("hardened") * costs.hardened,
         "interpolated": looks(len(plan.interpolation) * (facts.held_out + 4 * plan.shifted)),
-        "score": looks(CANDIDATES * (facts.held_out + met + rows)) + costs.corrupt * rows,
+        "score": looks(CANDIDATES * (facts.held_out + tested + rows)) + costs.corrupt * rows,
     }
 
 
 def fit(
     plan: Plan, costs: Costs, facts: Facts, tests: Collection[int], *, seconds: float, pinned: Collection[str] = ()
 ) -> Plan:
-    """The largest plan that fits into ``seconds``, or the smallest there is; ``pinned`` keys stay."""
+    """The largest plan that fits into ``seconds``, or the smallest possible one; ``pinned`` keys do not change."""
     takes = lambda p: sum(estimate(p, costs, facts, tests).values())
     return largest(lambda s: shrunk(plan, s, tests, pinned), lambda p: takes(p) <= SLACK * seconds)
 
 
 def largest(make: Callable[[float], Plan], fits: Callable[[Plan], bool]) -> Plan:
-    """The plan of the largest share that fits, found by bisection; of share 0 if none does."""
+    """The plan for the largest share that fits, found by bisection; for share 0 if none fits."""
     low, high = 0.0, 1.0
     if fits(make(high)):
         return make(high)
@@ -167,7 +172,7 @@ def largest(make: Callable[[float], Plan], fits: Callable[[Plan], bool]) -> Plan
 
 
 def shrunk(plan: Plan, s: float, tests: Collection[int], pinned: Collection[str] = ()) -> Plan:
-    """About a share ``s`` of the plan's cost: fewer steps and, more slowly, fewer pictures to judge by."""
+    """A plan of about ``s`` times the cost: fewer steps and, to a lesser degree, fewer pictures to score."""
     steps = max(round(plan.steps * s), min(FEWEST_STEPS, plan.steps))
     largest = plan.test or max(tests, default=0)
     less = {
@@ -181,7 +186,7 @@ def shrunk(plan: Plan, s: float, tests: Collection[int], pinned: Collection[str]
 
 
 def default_seconds(pictures: int) -> float:
-    """Where no time is given.
+    """Default time budget for this number of pictures.
 
     >>> default_seconds(1000) / 60, default_seconds(100) / 60, default_seconds(50_000) / 60
     (15.0, 5.0, 60.0)

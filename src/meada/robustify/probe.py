@@ -19,10 +19,10 @@ Head = tuple[Float[Tensor, "K D"], Float[Tensor, " K"]]  # weight and bias
 
 
 def fit_head(z: Embedding, y: Truth, classes: int, penalty: float) -> Head:
-    """L2 logistic regression by LBFGS in float64; the weights are for features as they come.
+    """L2 logistic regression by LBFGS in float64; the returned weights apply to unscaled features.
 
-    All features have one scale. With a scale each, features that hardly vary on the training pictures get enormous
-    weights, and the first shifted picture, or the first gradient step, is lost to them (decision 87).
+    All features share one scale. With a scale per feature, features that hardly vary on the training pictures would
+    get huge weights, which break predictions on shifted pictures and the first gradient steps (decision 87).
     """
     z = z.double()
     mean, scale = z.mean(0), z.var(0).mean().sqrt().clamp_min(1e-6)
@@ -51,7 +51,7 @@ Labelled = tuple[Tensor, Tensor]  # features (B, D) and their labels, (B,) or (B
 def best_head(
     train: Labelled, held: Labelled, classes: int, penalties: Sequence[float] = PENALTIES
 ) -> tuple[Head, float]:
-    """The head whose penalty reads the held-out pictures best (lowest NLL), and that penalty."""
+    """The head with the lowest NLL on held-out pictures over the penalties, and its penalty."""
     z, y = held[0].double(), held[1]
     heads = {p: fit_head(*train, classes, p) for p in penalties}
     nll = {p: float(loss(z @ w.T + b, y)) for p, (w, b) in heads.items()}
@@ -61,7 +61,7 @@ def best_head(
 
 @torch.no_grad()
 def fit_into(net: nn.Module, head: Head) -> None:
-    """Give the network's last layer these weights."""
+    """Copy the head into the network's last layer."""
     (weight, bias), linear = head, head_of(net)
     if linear.weight.shape != weight.shape or linear.bias is None:
         raise MeadaError(f"the last layer must be {tuple(weight.shape)} with a bias, got {tuple(linear.weight.shape)}")

@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from meada.robustify.plan import duration
+
 EVERY = 15.0  # seconds between lines where there is no terminal
 
 
 class Bar:
-    """Knows how long each stage should take, and corrects itself by how long the earlier ones took."""
+    """Estimates the time left from the expected seconds of each stage, corrected by the measured pace."""
 
     def __init__(self, shown: Progress | None, quiet: bool) -> None:
         self._shown, self._quiet = shown, quiet
@@ -28,12 +30,12 @@ class Bar:
         self._show("reading pictures", done / max(n, 1), None)
 
     def tell(self, stage: str, done: int, n: int) -> None:
-        """``done`` of ``n`` parts of a stage."""
+        """Report that ``done`` of ``n`` parts of a stage are finished."""
         now, share = time.monotonic(), done / max(n, 1)
         if stage != self._stage:
             self._stage, self._began[stage] = stage, now
         spent, should = now - self._began[stage], self._expected.get(stage, 0.0)
-        if share > 0.05 and should * share > 1 and spent > 1:  # not a stage that was done before
+        if share > 0.05 and should * share > 1 and spent > 1:  # not a stage that was already finished
             self._pace = spent / (should * share)
         names = list(self._expected)
         ahead = names[names.index(stage) + 1 :] if stage in names else names
@@ -43,12 +45,14 @@ class Bar:
         self._show(stage, min(max(over, 0.0), 1.0), left if total else None)
 
     def _show(self, words: str, share: float, left: float | None) -> None:
-        told = "" if left is None else f"{left / 60:.0f} min left" if left > 99 else f"{left:.0f} s left"
+        remaining = "" if left is None else f"{duration(left)} left"
         if self._shown is not None and self._task is not None:
-            self._shown.update(self._task, description=words, completed=share, left=told)
+            self._shown.update(self._task, description=words, completed=share, left=remaining)
         elif not self._quiet and (time.monotonic() - self._last > EVERY):
             self._last = time.monotonic()
-            print(f"robustify: {words} {100 * share:.0f} %{', ' + told if told else ''}", file=sys.stderr, flush=True)
+            print(
+                f"robustify: {words} {100 * share:.0f} %{remaining and ', ' + remaining}", file=sys.stderr, flush=True
+            )
 
 
 @contextmanager

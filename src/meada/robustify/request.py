@@ -1,29 +1,28 @@
-"""What was asked for: checked at once, written down, and compared when the command is given again."""
+"""The arguments of ``robustify``: checked before any work, saved with the plan, and compared on resume."""
 
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from meada.corruptions.batch import SIDES
 from meada.errors import MeadaError
 from meada.images.inputs import check_count, check_numbers
 from meada.runs.parts import find
 
-SIDES = range(28, 513)  # what the corruptions are defined for
-
 
 @dataclass(frozen=True)
 class Request:
-    """The command, with every path made absolute: the same one carries on."""
+    """Arguments, with absolute paths; the same arguments resume a folder."""
 
-    data: str  # a folder, a CSV file, or the hash of pictures that were passed in memory
+    data: str  # a folder or a CSV file
     tests: tuple[str, ...] = ()
     network: str = ""  # empty: chosen by the size of the pictures
     weights: str = ""
-    model: str = ""  # a model of one's own, to compare with
+    model: str = ""  # an existing model to compare with
     minutes: float | None = None
     seed: int = 0
     side: int | None = None
-    group: str = ""  # what belongs together and never straddles the split
+    group: str = ""  # CSV column or regular expression: a group is never divided between training and held-out
     changes: tuple[str, ...] = ()  # settings, key=value
 
     def check(self) -> None:
@@ -44,11 +43,12 @@ class Request:
             find("network", self.network, trust=[self.network])
 
     def same_as(self, held: object, where: Path) -> None:
-        """Refuse to carry on with another command in the same folder."""
+        """Refuse to resume a folder with other arguments."""
         before = held if isinstance(held, dict) else {}
         for name, now in json.loads(json.dumps(asdict(self))).items():
             if before.get(name) != now:
+                option = {"tests": "--test", "changes": "--set"}.get(name, f"--{name}")
                 raise MeadaError(
-                    f"{where} was begun with {name} {before.get(name)!r}, not {now!r}: "
-                    "give the same command to carry on, or another --out to start again"
+                    f"{option} must be {before.get(name)!r} to resume {where}, got {now!r}: "
+                    "repeat the same command, or give another --out to start again"
                 )

@@ -1,7 +1,7 @@
-r"""Which candidate is delivered, and what may be claimed of the method.
+r"""Decide which candidate is delivered, and say how sure that choice is.
 
 Held-out pictures alone decide, under corruptions and shifts of kinds that no candidate trained on; test folders are
-never looked at. The unit is the picture. Two models trained alike differ too, so a gain over ``plain`` counts only if
+never used. The unit is the picture. Repeating a training changes the model too: a gain over ``plain`` counts only if
 
     |candidate - mean of both plains| > max(half-width, 2 sqrt(1.5) max(gap / sqrt(2), s0)),
 
@@ -28,13 +28,13 @@ NEVER = ("plain_repeat", "own")  # candidates that are compared and not delivere
 
 @dataclass(frozen=True)
 class Gain:
-    """Of a candidate over the mean of both plains, in points of the rule's mean accuracy."""
+    """Accuracy of a candidate minus the mean of both plain models, in points."""
 
     mean: float
     low: float
     high: float
     n: int  # pictures
-    noise: float  # what two trainings alike may differ by
+    noise: float  # difference that repeating the same training can make
 
     @property
     def needed(self) -> float:
@@ -66,7 +66,7 @@ class Decision:
 
 
 def difference(a: np.ndarray, b: np.ndarray) -> tuple[float, float, float, int]:
-    """Points between two models on the same pictures: mean, 95 % interval by a bootstrap over pictures, and n."""
+    """Difference of two models on the same pictures, in points: mean, 95 % interval (bootstrap of pictures), n."""
     found = paired_bootstrap(a, b, draws=DRAWS)
     assert found.interval is not None
     return found.value, found.interval.low, found.interval.high, len(a)
@@ -88,15 +88,15 @@ def _measured() -> list[tuple[int, bool, float]]:
 
 def run_to_run(train: int, pretrained: bool) -> float:
     """s0: the standard deviation between two plain trainings, in points, of the nearest size that was measured."""
-    alike = [one for one in _measured() if one[1] == pretrained]
-    return min(alike, key=lambda one: abs(math.log(one[0] / max(train, 1))))[2]
+    same_start = [one for one in _measured() if one[1] == pretrained]
+    return min(same_start, key=lambda one: abs(math.log(one[0] / max(train, 1))))[2]
 
 
 Correct = Mapping[str, np.ndarray]  # by candidate: one mean correctness per picture
 
 
 def gains_over_plain(correct: Correct, s0: float) -> dict[str, Gain]:
-    """Of every candidate over the mean of both plains."""
+    """The gain of every candidate over the mean of both plain models."""
     plains = [correct[name] for name in ("plain", "plain_repeat")]
     noise = noise_floor(100 * float(plains[0].mean() - plains[1].mean()), s0)
     return {name: Gain(*difference(one, np.mean(plains, 0)), noise) for name, one in correct.items()}
@@ -122,25 +122,26 @@ def _sentence(delivered: str, best: str, gain: Gain, clean: Gain, rows: Sequence
     about = f"on {gain.n:,} held-out pictures under {len(rows)} corruptions and shifts that no candidate trained on"
     if delivered != "plain" and gain.better:
         return (
-            f"Delivered: {delivered}. It classifies {gain.mean:.1f} points more rightly than plain fine-tuning {about} "
-            f"(95 % interval {gain.low:+.1f} to {gain.high:+.1f} for these models; two plain trainings alike may "
-            f"differ by {gain.noise:.1f})."
+            f"Delivered: {delivered}. It is {gain.mean:.1f} points more accurate than plain fine-tuning {about} "
+            f"(95 % interval {gain.low:+.1f} to {gain.high:+.1f} for these models; repeating a plain fine-tuning can "
+            f"change accuracy by up to {gain.noise:.1f})."
         )
     if delivered != "plain":
         return (
-            f"Delivered: {delivered}. It classifies {clean.mean:.1f} points more of {clean.n:,} held-out pictures "
-            f"rightly than plain fine-tuning; {about} the difference of {gain.mean:+.1f} points is within noise."
+            f"Delivered: {delivered}. It is {clean.mean:.1f} points more accurate than plain fine-tuning on "
+            f"{clean.n:,} held-out pictures as they are; {about}, the difference of {gain.mean:+.1f} points is "
+            "within noise."
         )
     if best == "plain":
-        return f"Delivered: plain. No other candidate that keeps held-out accuracy does better {about}."
+        return f"Delivered: plain. No other candidate that keeps held-out accuracy is more accurate {about}."
     if gain.worse:
         return (
-            f"Delivered: plain. Of the candidates that keep held-out accuracy, {best} does best {about}, and it is "
-            f"{-gain.mean:.1f} points worse than plain fine-tuning there."
+            f"Delivered: plain. Of the other candidates that keep held-out accuracy, {best} is most accurate {about}, "
+            f"and it is {-gain.mean:.1f} points less accurate than plain fine-tuning there."
         )
     return (
-        f"Delivered: plain. {best} differs from it by {gain.mean:+.1f} points {about}, which is within the "
-        f"{gain.needed:.1f} points that chance and the noise of training explain."
+        f"Delivered: plain. {best} differs from it by {gain.mean:+.1f} points {about}; differences of up to "
+        f"{gain.needed:.1f} points can come from chance and from repeating the training."
     )
 
 

@@ -1,4 +1,4 @@
-"""All candidates on the same pixels: held-out pictures, their corruptions and shifts, and the tests."""
+"""Score all candidates on the same pixels: held-out pictures, corruptions and shifts of them, and the tests."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from meada.corruptions import CORRUPTIONS, corrupt
 from meada.datasets import Samples
-from meada.evaluation import predict, score
-from meada.evaluation.score import refuse_non_finite
+from meada.evaluation import score
+from meada.evaluation.score import finite_logits
 from meada.evaluation.selection import fixed_subset
 from meada.evaluation.validation_shifts import shifted_once, validation_families
 from meada.files import write_bytes
@@ -23,7 +23,7 @@ from meada.runs.checkpoint import read_tensors
 from meada.types import Families, Family, Labels, Logits
 
 BATCH = 64
-# What each of the fifteen corruptions changes, so that the rule leaves out what a candidate trained on.
+# The family of each corruption, so that the rule can leave out families that a candidate was trained on.
 FAMILY_OF: dict[str, Family] = dict(
     gaussian_noise="noise", shot_noise="noise", impulse_noise="noise",
     defocus_blur="blur", glass_blur="blur", motion_blur="blur", zoom_blur="blur",
@@ -35,7 +35,7 @@ Make = Callable[[], tuple[Tensor, Truth]]
 
 def sets(held_out: Samples, tests: Mapping[str, Samples], *, trained: Families, shifted_n: int,
          severities: Sequence[int], seed: int) -> dict[str, Make]:  # fmt: skip
-    """What is scored, by name, each made when it is asked for; shifts only of families that no candidate trained on."""
+    """What is scored, by name, as functions; shifts only of families that no candidate was trained on."""
     some = fixed_subset("robustness", held_out, shifted_n)
     made: dict[str, Make] = {"held_out": lambda: (held_out.images, held_out.labels)}
     for name in CORRUPTIONS:
@@ -51,7 +51,7 @@ def sets(held_out: Samples, tests: Mapping[str, Samples], *, trained: Families, 
 
 
 def corrupted(images: Tensor, name: str, severities: Sequence[int], seed: int) -> Tensor:
-    """Pictures take turns in the severities, so that there are as many as before."""
+    """Apply a corruption, alternating the severities over the pictures."""
     out = torch.empty_like(images)
     for place, severity in enumerate(severities):
         index = torch.arange(place, len(images), len(severities))
@@ -61,7 +61,7 @@ def corrupted(images: Tensor, name: str, severities: Sequence[int], seed: int) -
 
 
 def score_all(nets: Mapping[str, nn.Module], made: Mapping[str, Make], folder: Path, tell: Count) -> None:
-    """Logits of every candidate on every set, a file a set; a set that is there already is left as it is."""
+    """Write the logits of every candidate, one file per set; existing files are kept."""
     for number, (name, make) in enumerate(made.items()):
         tell(number, len(made))
         path = folder / f"{name.replace('/', '.')}.safetensors"
@@ -74,13 +74,11 @@ def score_all(nets: Mapping[str, nn.Module], made: Mapping[str, Make], folder: P
 
 
 def _logits(net: nn.Module, images: Tensor, name: str) -> Logits:
-    logits = predict(net, images, batch_size=BATCH)
-    refuse_non_finite(logits, name)
-    return logits.contiguous()
+    return finite_logits(net, images, name, batch_size=BATCH).contiguous()
 
 
 class Scores:
-    """What was scored, read back: logits and labels by set and candidate."""
+    """Saved logits and labels, by set and candidate."""
 
     def __init__(self, folder: Path, names: Sequence[str], candidates: Sequence[str]) -> None:
         self.names, self.candidates = tuple(names), tuple(candidates)
@@ -93,7 +91,7 @@ class Scores:
         return self._held[name][f"logits/{candidate}"]
 
     def correct(self, candidate: str, names: Sequence[str]) -> np.ndarray:
-        """1 where a picture was classified rightly, or the share of its labels that is right, (rows, pictures).
+        """1 for a correct prediction, else 0 (multi-label: share of correct labels), of shape (rows, pictures).
 
         The rows are shifts of the same pictures.
         """
@@ -103,7 +101,7 @@ class Scores:
         return [name for name in self.names if name.startswith(prefix)]
 
     def of(self, candidate: str) -> dict[str, Any]:
-        """A candidate's part of ``outcome.json``."""
+        """The entry of a candidate in ``outcome.json``."""
         one = lambda name: full_score(self.logits(candidate, name), self.labels(name))
         corruptions = {name.split("/")[1]: one(name) for name in self.group("corruption/")}
         shifts = {name.split("/", 1)[1]: one(name) for name in self.group("shift/")}
@@ -116,10 +114,10 @@ class Scores:
 
 
 def full_score(logits: Logits, labels: Truth) -> dict[str, float | int]:
-    """Accuracy and balanced accuracy (%), ECE, NLL, Brier; AUC where there are two classes and both occur.
+    """Accuracy and balanced accuracy (%), ECE, NLL and Brier score; AUC if there are two classes and both occur.
 
-    Of several labels: the share of labels that are right, ``exact_match`` of all labels of a picture, and means over
-    the labels of balanced accuracy and AUC; ECE, NLL and Brier are of one label.
+    Multi-label: accuracy is the share of correct labels, ``exact_match`` the share of pictures whose labels are all
+    correct; balanced accuracy and AUC are means over the labels; ECE, NLL and Brier score are per label.
     """
     if labels.ndim == 1:
         found = score(logits, labels)
@@ -136,18 +134,18 @@ def full_score(logits: Logits, labels: Truth) -> dict[str, float | int]:
 
 
 def balanced(logits: Logits, labels: Labels) -> float:
-    """The mean over classes of their accuracy (%)."""
+    """Mean over the classes of their accuracy (%)."""
     correct = right(logits, labels)
     return 100 * float(torch.stack([correct[labels == k].mean() for k in labels.unique()]).mean())
 
 
 def auc(margin: np.ndarray, labels: np.ndarray) -> float:
-    """The chance that a picture of class 1 is ranked above one of class 0; ties count half.
+    """Probability that a picture of class 1 is ranked above one of class 0; ties count half.
 
     >>> auc(np.array([0.1, 0.4, 0.4, 0.9]), np.array([0, 0, 1, 1]))
     0.875
     """
-    from scipy.stats import rankdata  # takes most of a second to import
+    from scipy.stats import rankdata  # slow to import
 
     ranks, ones = rankdata(margin), labels == 1
     n1, n0 = int(ones.sum()), int((~ones).sum())
@@ -155,7 +153,7 @@ def auc(margin: np.ndarray, labels: np.ndarray) -> float:
 
 
 def _mean(scores: Mapping[str, Mapping[str, float | int]]) -> dict[str, float | int]:
-    """Over corruptions or shifts of the same pictures; n is the number of pictures."""
+    """Mean over corruptions or shifts of the same pictures; n is the number of pictures."""
     if not scores:
         return {"mean": 0.0, "n": 0}
     first = next(iter(scores.values()))
@@ -164,7 +162,7 @@ def _mean(scores: Mapping[str, Mapping[str, float | int]]) -> dict[str, float | 
 
 
 def rule_rows(names: Sequence[str], trained: Families) -> list[str]:
-    """Corruptions and validation shifts of families that no candidate trained on.
+    """Corruptions and validation shifts of families that no candidate was trained on.
 
     >>> rule_rows(["held_out", "corruption/fog", "corruption/contrast", "test/sketch"], frozenset({"tone"}))
     ['corruption/fog']

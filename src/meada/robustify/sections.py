@@ -13,25 +13,24 @@ from meada.robustify.labels import as_classes
 from meada.robustify.outcome import Outcome
 from meada.robustify.scoring import Scores
 
-MOST_CLASSES = 20  # shown as a matrix; of more, the pairs that are mixed up most
-MOST_ROWS = 30  # classes in a table, half of them from either end
+GROUPS = {"held_out": "held out", "corruptions": "corruptions", "validation_shifts": "shifts"}  # as in the table
+MOST_CLASSES = 20  # maximum for a confusion matrix; for more, the most frequent confusions are listed
+MOST_ROWS = 30  # maximum of classes in a table, half of them from each end
 
 
 def corruptions(outcome: Outcome) -> Section:
-    """Plain and delivered under each corruption and shift; then every candidate, as a table."""
+    """Accuracy under each corruption and shift: a chart of plain and delivered, a table of all candidates."""
     every = outcome.by_change()
     titles = tuple(name.replace("_", " ") for name in every["plain"])
     bars = tuple(Series(name, tuple(every[name].values()), colour=k) for k, name in enumerate(pair(outcome)))
     rows = tuple(zip(titles, *(one.values() for one in every.values()), strict=True))
-    blocks = (
-        Chart("bars", "Accuracy (%) by corruption and shift", bars, "change", "accuracy (%)", titles, y_range=(0, 100)),
-        Table("Accuracy (%)", ("change", *every), rows),
-    )
-    return Section("Corruptions and shifts", blocks)
+    heading = "Accuracy (%) by corruption and shift"
+    chart = Chart("bars", heading, bars, "change", "accuracy (%)", titles, y_range=(0, 100), small=True)
+    return Section("Corruptions and shifts", (chart, Table("Accuracy (%)", ("change", *every), rows)))
 
 
 def classes(outcome: Outcome, scores: Scores) -> Section:
-    """Accuracy of each class before and after, on unchanged and on corrupted pictures; the worst change first."""
+    """Accuracy of each class for plain and for the delivered model; the largest loss first."""
     if outcome.delivered == "plain":
         return Section("Classes", (Text("The delivered model is plain fine-tuning, so no class changes."),))
     clean, changed = per_class(outcome, scores, ["held_out"]), per_class(outcome, scores, scores.group("corruption/"))
@@ -43,19 +42,19 @@ def classes(outcome: Outcome, scores: Scores) -> Section:
         rows.append((name, n, before, after, after - before, *held))
     worse = [one[0] for one in by_change if one[3] < one[2]]
     said = (
-        f"Under corruptions {len(worse)} of {len(changed)} classes are recognised less often than by plain "
+        f"Under corruptions, the accuracy of {len(worse)} of {len(changed)} classes is lower than with plain "
         f"fine-tuning: {some(worse)}."
         if worse
-        else f"Under corruptions none of the {len(changed)} classes is recognised less often than by plain fine-tuning."
+        else f"Under corruptions, none of the {len(changed)} classes has a lower accuracy than with plain fine-tuning."
     )
     columns = ("class", "pictures", "plain", outcome.delivered, "change", "unchanged: plain", "unchanged: delivered")
-    left = f" The table has {len(rows)} of {len(changed)} classes." if len(rows) < len(changed) else ""
+    left = f" The table shows {len(rows)} of {len(changed)} classes." if len(rows) < len(changed) else ""
     title = "Accuracy (%) of each class under corruptions, the largest loss first"
     return Section("Classes", (Text(said + left), Table(title, columns, tuple(rows))))
 
 
 def per_class(outcome: Outcome, scores: Scores, names: Sequence[str]) -> list[tuple[str, int, float, float]]:
-    """Class, pictures (each corruption of one counts), share (%) recognised by plain and by the delivered model."""
+    """Class, number of pictures (every corruption counts), accuracy (%) of plain and of the delivered model."""
     labels = torch.cat([scores.labels(name) for name in names])
     before, after = (_logits(scores, candidate, names) for candidate in ("plain", outcome.delivered))
     found = []
@@ -68,18 +67,18 @@ def per_class(outcome: Outcome, scores: Scores, names: Sequence[str]) -> list[tu
 
 
 def _recognised(logits: Tensor, k: int, labels: Tensor) -> float:
-    """Share (%) of pictures that are said to be of class ``k``, or to have label ``k``."""
+    """Share (%) of pictures that are predicted to be of class ``k``, or to have label ``k``."""
     said = logits.argmax(-1) == k if labels.ndim == 1 else logits[:, k] > 0
     return 100 * float(said.double().mean())
 
 
 def confusion(outcome: Outcome, scores: Scores) -> Section:
-    """What is taken for what under corruptions, before and after."""
+    """Confusion of classes under corruptions, for plain and for the delivered model."""
     titles = outcome.content["classes"]
     tables = {name: counts(scores, name, len(titles)) for name in pair(outcome)}
     if len(titles) <= MOST_CLASSES:
         blocks: tuple[Block, ...] = tuple(_matrix(name, table, titles) for name, table in tables.items())
-        about = Text("Rows are the true classes: of 100 pictures of a class, how many are given each label.")
+        about = Text("Each row is a true class: the share (%) of its pictures with each predicted class.")
         return Section("Confusion under corruptions", (about, *blocks))
     rows = []
     for name, table in tables.items():
@@ -87,8 +86,8 @@ def confusion(outcome: Outcome, scores: Scores) -> Section:
         np.fill_diagonal(share, 0)
         worst = np.argsort(share, axis=None)[::-1][:10]
         rows += [(name, titles[i // len(titles)], titles[i % len(titles)], float(share.flat[i])) for i in worst]
-    columns = ("model", "true class", "taken for", "of 100")
-    return Section("Confusion under corruptions", (Table("The pairs mixed up most", columns, tuple(rows)),))
+    columns = ("model", "true class", "predicted class", "share (%)")
+    return Section("Confusion under corruptions", (Table("Most frequent confusions", columns, tuple(rows)),))
 
 
 def counts(scores: Scores, candidate: str, classes: int) -> np.ndarray:
@@ -102,7 +101,8 @@ def counts(scores: Scores, candidate: str, classes: int) -> np.ndarray:
 def _matrix(name: str, table: np.ndarray, titles: Sequence[str]) -> Chart:
     share = 100 * table / table.sum(1, keepdims=True).clip(1)
     series = tuple(Series(title, tuple(map(float, row))) for title, row in zip(titles, share, strict=True))
-    return Chart("heat", f"{name}: of 100", series, "taken for", "true class", tuple(titles), y_range=(0, 100))
+    title = f"{name}: share of the true class (%)"
+    return Chart("heat", title, series, "predicted class", "true class", tuple(titles), y_range=(0, 100))
 
 
 def calibration(outcome: Outcome, scores: Scores) -> Section:
@@ -110,7 +110,7 @@ def calibration(outcome: Outcome, scores: Scores) -> Section:
     groups = {"unchanged pictures": ["held_out"], "corruptions": scores.group("corruption/")}
     scale = outcome.content["temperature"]["value"]
     blocks: list[Block] = [
-        Text("A model that is 80 % sure should be right 8 times in 10: on the diagonal. Below it, it is too sure.")
+        Text("Of predictions with 80 % confidence, 80 % should be correct (diagonal); below it is overconfidence.")
     ]
     for title, names in groups.items():
         if not names:
@@ -122,7 +122,7 @@ def calibration(outcome: Outcome, scores: Scores) -> Section:
             )
             for colour, name in enumerate(pair(outcome))
         )
-        blocks.append(Chart("lines", f"Reliability, {title}", series, "confidence (%)", "right (%)",
+        blocks.append(Chart("lines", f"Reliability, {title}", series, "confidence (%)", "accuracy (%)",
                             y_range=(0, 100), diagonal=True, small=True))  # fmt: skip
     blocks += [Text(outcome.about_temperature()), _scores(outcome)]
     return Section("Calibration", tuple(blocks))
@@ -145,19 +145,20 @@ def _logits(scores: Scores, candidate: str, names: Sequence[str]) -> Tensor:
 
 def _scores(outcome: Outcome) -> Table:
     rows = tuple(
-        (name, group, one[group]["ece"], one[group]["nll"])
+        (name, title, one[group]["ece"], one[group]["nll"])
         for name, one in outcome.content["candidates"].items()
-        for group in ("held_out", "corruptions")
+        for group, title in list(GROUPS.items())[:2]
     )
     columns = ("candidate", "pictures", "ECE", "NLL (nats)")
     return Table("Calibration before temperature scaling", columns, rows, {"ECE": 3, "NLL (nats)": 3})
 
 
 def pair(outcome: Outcome) -> tuple[str, ...]:
-    """Plain, and the delivered model where it is another."""
+    """Plain, and the delivered model if it is another one."""
     return tuple(dict.fromkeys(("plain", outcome.delivered)))
 
 
 def ends(rows: Sequence[tuple[str, int, float, float]]) -> Sequence[tuple[str, int, float, float]]:
+    """All rows, or the first and last ones if there are more than MOST_ROWS."""
     half = MOST_ROWS // 2
     return rows if len(rows) <= MOST_ROWS else [*rows[:half], *rows[-half:]]

@@ -1,4 +1,4 @@
-"""The stages of ``robustify``: each leaves files that are whole, and is skipped when they are there."""
+"""The stages of ``robustify``: each writes its files atomically and is skipped if they exist."""
 
 import math
 from collections.abc import Callable
@@ -33,23 +33,23 @@ from meada.runs.recipe import Recipe, resolve
 from meada.runs.run_folder import read_json
 from meada.types import Families
 
-PROBED = 4_000_000  # training pictures x classes that a head is fitted on at most, but 2,000 pictures at least
+PROBED = 4_000_000  # maximum of training pictures x classes that a head is fitted on, at least 2,000 pictures
 CROP: Families = frozenset({"geometry"})  # what plain fine-tuning trains on: crop and flip
 
 
 @dataclass
 class Work:
-    """A folder being worked on."""
+    """A run and its folder."""
 
     request: Request
     out: Path
     task: Task
     plan: Plan
-    budget: Budget | None = None  # without one the plan stays as it is
-    facts: dict[str, Any] = field(default_factory=dict)  # what each stage found, by its name
+    budget: Budget | None = None  # without one the plan does not change
+    facts: dict[str, Any] = field(default_factory=dict)  # result of each finished stage, by its name
 
     def recipe(self, rate: float = 0.0) -> Recipe:
-        """What rebuilds the network of a candidate's file."""
+        """The recipe that rebuilds the network of a candidate."""
         plan = self.plan
         network: dict[str, Any] = {"name": plan.network}
         if plan.weights:
@@ -64,7 +64,7 @@ class Work:
         }, trust=[self.request.network] if self.request.network else ())  # fmt: skip
 
     def fresh(self) -> nn.Module:
-        """The network at its start: trained weights with a random head, or random ones."""
+        """The network before training: pretrained weights with a random head, or random weights."""
         return build_network(self.recipe(), len(self.task.classes))
 
     def path(self, name: str) -> Path:
@@ -74,7 +74,7 @@ class Work:
         save_model(self.path(name), net, self.recipe(rate), self.task.classes, self.about())
 
     def about(self) -> dict[str, str]:
-        """What a model's file says of its labels."""
+        """Metadata of a model file about its labels."""
         return {SEVERAL: "yes"} if self.task.multilabel else {}
 
     def load(self, name: str) -> nn.Module:
@@ -86,7 +86,7 @@ class Work:
         return accuracy(predict(net, samples.images, batch_size=64), samples.labels)
 
     def seconds(self) -> dict[str, float]:
-        """That the stages took, as far as they are done."""
+        """Duration of each finished stage."""
         return {name: float(one["seconds"]) for name, one in self.facts.items()}
 
     def forecast(self) -> dict[str, float]:
@@ -94,27 +94,26 @@ class Work:
 
     @property
     def trained(self) -> Families:
-        """Kinds of change that some candidate trained on."""
+        """Families of image changes that some candidate was trained on."""
         return CROP | space_of(self.facts["families"]["colour"]).families
 
     @property
     def names(self) -> list[str]:
-        pretrained = ["probe", "interpolated"] if self.plan.pretrained else []
+        probe, interpolated = (["probe"], ["interpolated"]) if self.plan.pretrained else ([], [])
         own = ["own"] if self.request.model else []
-        order = ("plain", "plain_repeat", "probe", "hardened", "averaged", "interpolated", "own")
-        there = {"plain", "plain_repeat", "hardened", "averaged", *pretrained, *own}
-        return [name for name in order if name in there]
+        return ["plain", "plain_repeat", *probe, "hardened", "averaged", *interpolated, *own]
 
 
 def probe(work: Work, tell: Count) -> dict[str, Any]:
-    """Features of each picture and its mirror image once, then logistic regression."""
+    """Logistic regression on the features of each picture and of its mirror image."""
     net, held = work.fresh(), work.task.validation
     most = max(PROBED // len(work.task.classes), 2000)
     train = capped(work.task.train, min(work.plan.probe or most, most))
     both = torch.cat([train.images, train.images.flip(-1)])
-    z = features(net, both)
     head, penalty = best_head(
-        (z, torch.cat([train.labels, train.labels])), (features(net, held.images), held.labels), len(work.task.classes)
+        (features(net, both), torch.cat([train.labels, train.labels])),
+        (features(net, held.images), held.labels),
+        len(work.task.classes),
     )
     fit_into(net, head)
     work.save("probe", net)
@@ -122,14 +121,14 @@ def probe(work: Work, tell: Count) -> dict[str, Any]:
 
 
 def families(work: Work, tell: Count) -> dict[str, Any]:
-    """Whether views may change colour."""
+    """Decide whether views may change colour."""
     if not work.plan.pretrained:
-        return {"colour": True}  # from scratch there is no probe to ask
+        return {"colour": True}  # without pretrained weights there is no probe
     return choose_families(work.load("probe"), work.task.validation)
 
 
 def rate(work: Work, tell: Count) -> dict[str, Any]:
-    """Plain fine-tuning's learning rate: short tries, judged on held-out pictures."""
+    """Choose the learning rate of plain fine-tuning by short trials, scored on held-out pictures."""
     plan = work.plan
     if not plan.trial_steps or len(plan.rates) == 1:
         return {"rate": plan.rates[0], "tried": {}}
@@ -151,12 +150,12 @@ def plain(work: Work, tell: Count, name: str = "plain", repeat: int = 0) -> dict
 
 
 def plain_repeat(work: Work, tell: Count) -> dict[str, Any]:
-    """The same in another order of batches, from the same start."""
+    """The same training from the same initial weights, with another order of batches."""
     return plain(work, tell, "plain_repeat", repeat=1)
 
 
 def hardened(work: Work, tell: Count) -> dict[str, Any]:
-    """Clean pictures and hard views, from the probe's head; and the running mean of the weights."""
+    """Train on clean pictures and hard views, starting from the probe; also keep the mean of the weights."""
     plan = work.plan
     net = work.load("probe") if plan.pretrained else work.fresh()
     how = training.Tuning(
@@ -178,18 +177,14 @@ def hardening(work: Work) -> Method:
 
 
 def interpolated(work: Work, tell: Count) -> dict[str, Any]:
-    """The backbone between pretrained and averaged weights; the position that held-out shifts favour."""
+    """Interpolate the backbone between pretrained and averaged weights; held-out shifts choose the position."""
     first, last = work.load("probe"), work.load("averaged")
     keep = [f"{head_name(last)}.{part}" for part in ("weight", "bias")]
     start, end = ({k: v.clone() for k, v in net.state_dict().items()} for net in (first, last))
     made = sets(
-        work.task.validation,
-        {},
-        trained=work.trained,
-        shifted_n=work.plan.shifted,
-        severities=[3],
+        work.task.validation, {}, trained=work.trained, shifted_n=work.plan.shifted, severities=[3],
         seed=work.request.seed + 1,
-    )
+    )  # fmt: skip
     chosen = {name: make() for name, make in made.items() if not name.startswith("corruption/")}
     scores, clean = {}, {}
     positions = [*work.plan.interpolation, 1.0]
@@ -208,7 +203,7 @@ def interpolated(work: Work, tell: Count) -> dict[str, Any]:
 
 
 def score(work: Work, tell: Count) -> dict[str, Any]:
-    """All candidates on the same pixels."""
+    """Score all candidates on the same pixels."""
     made = scored_sets(work)
     nets = {name: own_model(work) if name == "own" else work.load(name) for name in work.names}
     score_all(nets, made, work.out / "scores", tell)
@@ -216,12 +211,12 @@ def score(work: Work, tell: Count) -> dict[str, Any]:
 
 
 def own_model(work: Work) -> nn.Module:
-    """The person's own; it is trusted with the code that the person named."""
+    """The model given as ``--model``; it may run the code that ``--network`` names."""
     return fitted(work.request.model, work.task, [work.request.network] if ":" in work.request.network else [])
 
 
 def capped(samples: Samples, n: int) -> Samples:
-    """At most ``n``, spread evenly over a list that goes class by class; 0: all."""
+    """At most ``n`` samples, evenly spaced, so that each class is represented; 0: all."""
     return samples[torch.arange(n) * len(samples) // n] if 0 < n < len(samples) else samples
 
 
@@ -247,7 +242,7 @@ STAGES: dict[str, Stage] = {
 
 
 def carry_out(work: Work, tell: Tell, expect: Callable[[dict[str, float]], None] = lambda seconds: None) -> None:
-    """Every stage that is not done yet, in order; what it found and how long it took is written when it ends."""
+    """Run all unfinished stages in order; write the result and duration of each when it ends."""
     for name, stage in STAGES.items():
         if name in ("probe", "interpolated") and not work.plan.pretrained:
             continue
@@ -265,7 +260,7 @@ def carry_out(work: Work, tell: Tell, expect: Callable[[dict[str, float]], None]
 
 
 def revise(work: Work, name: str) -> None:
-    """Fit the plan to the time that is left, or as an earlier start of this stage did."""
+    """Fit the plan to the time left; a resumed stage repeats its earlier decision."""
     path = work.out / "stages" / f"{name}.plan.json"
     if work.budget is None or name not in OPEN:
         return

@@ -1,4 +1,4 @@
-"""Seconds of one step, one look and one corruption, measured on copies before anything is trained."""
+"""Time a training step, a prediction and a corruption on this machine, before training."""
 
 import time
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from meada.robustify.plan import Costs
 from meada.robustify.stages import Work
 from meada.types import Images8
 
-STEPS = 3  # that are timed, after one that is not
+STEPS = 3  # timed, after one warm-up step
 LOOKED, CORRUPTED = 64, 4  # pictures
 
 
@@ -36,7 +36,7 @@ def measure(work: Work) -> Costs:
 
 
 def _step(work: Work, net: nn.Module, method: Method, **how: Any) -> float:
-    """The median of a few real steps."""
+    """Median seconds of a few real training steps."""
     marks: list[float] = []
     plan = work.plan
     tuning = training.Tuning(method, plan.descent(1e-9), STEPS + 1, plan.batch_size, seed=0, **how)
@@ -45,14 +45,14 @@ def _step(work: Work, net: nn.Module, method: Method, **how: Any) -> float:
 
 
 def corrupting(images: Images8) -> float:
-    """Of one picture, a mean over the fifteen."""
+    """Seconds to corrupt one picture, averaged over the fifteen corruptions."""
     few = images[:CORRUPTED]
 
     def all_of_them() -> None:
         for name in CORRUPTIONS:
             corrupt(few, name, 3)
 
-    all_of_them()  # filters and maps are made once
+    all_of_them()  # warm-up: filters and maps are cached
     return _seconds(all_of_them) / (len(few) * len(CORRUPTIONS))
 
 

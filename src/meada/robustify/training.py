@@ -1,4 +1,4 @@
-"""Fine-tune a network for a fixed number of steps, resumable to the bit, with a running mean of its weights."""
+"""Fine-tune a network for a fixed number of steps, with exact resume and a running mean of its weights."""
 
 import math
 import time
@@ -43,9 +43,9 @@ class Tuning:
     steps: int
     batch_size: int
     seed: int
-    frozen: bool = False  # batch-norm statistics stay as they are
-    average_from: float = 1.0  # share of the steps after which weights are averaged; 1: none
-    clip: float = math.inf  # largest norm of the gradient
+    frozen: bool = False  # keep the batch-norm statistics fixed
+    average_from: float = 1.0  # share of the steps after which weights are averaged; 1: never
+    clip: float = math.inf  # maximum gradient norm
 
 
 @dataclass
@@ -55,12 +55,12 @@ class Tuned:
 
 
 def plain(side: int) -> Method:
-    """Ordinary fine-tuning: cross-entropy on mirrored and cropped pictures."""
+    """Ordinary fine-tuning: cross-entropy on randomly flipped and cropped pictures."""
     return Method(loss=risk, augment=partial(flip_and_crop, padding=max(side // 8, 1)))
 
 
 def hardened(side: int, space: Space | str, *, views: int, hardness: float) -> Method:
-    """The same, and cross-entropy on a hard view of each picture."""
+    """Plain fine-tuning plus cross-entropy on a hard view of each picture."""
     loss = partial(clean_and_view, space=space, views=views, hardness=hardness)
     return Method(loss=loss, augment=plain(side).augment)
 
@@ -68,7 +68,7 @@ def hardened(side: int, space: Space | str, *, views: int, hardness: float) -> M
 def clean_and_view(
     net: nn.Module, batch: Batch, context: Context, *, space: Space | str, views: int, hardness: float
 ) -> Scalar:
-    """CE(clean) + CE(view), the view a tilted draw from ``space``."""
+    """CE(clean) + CE(view), where the view is a tilted draw from ``space``."""
     view = tilted_views(
         net, batch.x, batch.y, find_space(space), Objective(beta=1.0, gamma=0.0), k=views, hardness=hardness,
         seed=context.seed, step=context.step, rows=np.asarray(batch.sample_index),
@@ -77,7 +77,7 @@ def clean_and_view(
 
 
 def with_rows(method: Method, labels: Tensor) -> Method:
-    """A pool holds one number a picture, so its row of the matrix of labels is found by its position."""
+    """Look up rows of a label matrix by sample index, since a pool holds one class number per picture."""
 
     def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
         return method.loss(net, batch._replace(y=labels[batch.sample_index]), context)
@@ -86,7 +86,7 @@ def with_rows(method: Method, labels: Tensor) -> Method:
 
 
 def clip_gradient(net: nn.Module, largest: float, *_: object) -> None:
-    """Before a step: scale the gradient down to this norm where it is larger."""
+    """Optimizer pre-step hook: clip the gradient norm."""
     if math.isfinite(largest):
         clip_grad_norm_(net.parameters(), largest)
 
@@ -94,7 +94,7 @@ def clip_gradient(net: nn.Module, largest: float, *_: object) -> None:
 def tune(
     net: nn.Module, samples: Samples, how: Tuning, checkpoint: Path | None = None, tell: Count = lambda *_: None
 ) -> Tuned:
-    """Train ``net`` in place; a checkpoint that is there is carried on, to the same bits."""
+    """Train ``net`` in place; an existing checkpoint is resumed with bitwise the same result."""
     several = samples.labels.ndim == 2
     pool = Pool(
         samples.images, torch.zeros(len(samples), dtype=torch.int64) if several else samples.labels, store="uint8"

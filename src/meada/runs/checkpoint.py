@@ -40,7 +40,7 @@ def save_checkpoint(path: Path, training: Training, extras: dict[str, Any]) -> N
 
 
 def load_checkpoint(path: Path, training: Training, state: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Put ``training`` where the checkpoint left off; gives back its extras.
+    """Put ``training`` in the state of the checkpoint; returns its extras.
 
     ``state`` is what the file holds, where it has been read before.
     """
@@ -66,7 +66,7 @@ def save_weights(path: Path, net: nn.Module, about: dict[str, str] | None = None
 
 
 def load_weights_into(net: nn.Module, path: Path) -> dict[str, str]:
-    """Weights that are whole, finite and fit; gives back the file's metadata."""
+    """Load weights that are complete, finite and fit; returns the file's metadata."""
     weights, about = read_weights(path)
     try:
         net.load_state_dict(weights)

@@ -78,10 +78,7 @@ def load_recipe(name: str, changes: list[str] | None = None, *, trust: Iterable[
     ``scale``, among the changes or the values, keeps that part of its data, epochs and rounds. Code that the file
     names must be in ``trust``; names among the changes are the person's own.
     """
-    table = {"name": name.removesuffix(".toml"), **_read(name)}
-    for change in changes or []:
-        _set(table, change)
-    table |= values
+    table = load_table(changes or [], {"name": name.removesuffix(".toml"), **_read(name)}) | values
     scale = table.pop("scale", 1)
     recipe = resolve(table, trust)
     parts.refuse_disagreement(recipe.model_dump(), trust)
@@ -89,13 +86,13 @@ def load_recipe(name: str, changes: list[str] | None = None, *, trust: Iterable[
     return scaled_down(recipe, scale)
 
 
-def load_table(changes: list[str]) -> dict[str, Any]:
-    """``a.b=c`` changes as a table of their own.
+def load_table(changes: list[str], base: dict[str, Any] | None = None) -> dict[str, Any]:
+    """``a.b=c`` changes, applied to ``base`` or as a table of their own.
 
     >>> load_table(["plan.rounds=2", "network.name=lenet"])
     {'plan': {'rounds': 2}, 'network': {'name': 'lenet'}}
     """
-    table: dict[str, Any] = {}
+    table: dict[str, Any] = {} if base is None else base
     for change in changes:
         _set(table, change)
     return table

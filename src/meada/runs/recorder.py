@@ -20,7 +20,7 @@ from meada.machine.distributed import World
 from meada.machine.environment import arithmetic
 from meada.machine.terminal import Tell
 from meada.minimise import Training, refuse_non_finite
-from meada.pool import Pool, as_stored
+from meada.pool import Pool
 from meada.runs.checkpoint import save_checkpoint, save_weights
 from meada.runs.recipe import Recipe, method_of
 from meada.runs.run_folder import RunFolder
@@ -28,7 +28,6 @@ from meada.runs.run_folder import RunFolder
 AVERAGED_EVERY = 10  # steps between two weights that count in the mean
 LOG_POINTS = 100  # losses in the log of a run, besides those of the candidates: enough for a curve
 GALLERY = 10  # pairs of source and adversarial image kept of each round, for pictures
-JUDGED_IMAGES, JUDGED_BYTES = 256, 16 << 20  # more of them, in 8 bits, for another network to judge
 
 
 class Recorder:
@@ -93,7 +92,7 @@ class Recorder:
         self.save(training)
 
     def save(self, training: Training) -> None:
-        """Everything that a resumed run needs, replaced in one stroke."""
+        """Everything that a resumed run needs, replaced atomically."""
         if not self.world.is_main:
             return
         self.clock.switch("minimise")
@@ -138,29 +137,22 @@ class Recorder:
             self._lines.append(self.folder.write_log({"step": step, **line}))
 
     def _loss(self, training: Training) -> float:
-        """The mean since it was last asked for."""
+        """The mean loss since the last call."""
         loss = float(torch.stack(self._losses).mean())
         refuse_non_finite(loss, training.step)
         self._losses.clear()
         return loss
 
     def _keep_pictures(self, training: Training, pool: Pool, more: dict[str, Tensor]) -> None:
-        """A few pairs of every round, spread over the block, and what they are taken for."""
+        """A few pairs of every round, spread over the block, with the predictions for them."""
         born = pool.blocks[-1]
-        start, size = len(pool) - len(born.labels), pool.images(torch.tensor([0])).numel()
-
-        def spread(n: int) -> Tensor:
-            return torch.linspace(0, len(born.labels) - 1, min(n, len(born.labels))).long()
-
-        index, judged = spread(GALLERY), spread(max(1, min(JUDGED_IMAGES, JUDGED_BYTES // size)))
+        start, n = len(pool) - len(born.labels), len(born.labels)
+        index = torch.linspace(0, n - 1, min(n, GALLERY)).long()
         kept = {
             "source": pool.images(pool.sources[start + index]),
             "parent": pool.images(born.parents[index]),
             "adversarial": pool.images(start + index),
             "label": born.labels[index],
-            "judged_source": as_stored(pool.images(pool.sources[start + judged]), torch.uint8),
-            "judged": as_stored(pool.images(start + judged), torch.uint8),
-            "judged_label": born.labels[judged],
             **more,
         }
         for name in ("source", "adversarial"):

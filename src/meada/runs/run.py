@@ -37,10 +37,10 @@ PREDICTED = ("last", "source_val")  # the rules whose predictions are written do
 def run(
     recipe: Recipe, out: Path, *, resume: bool = False, accept_different_bits: bool = False, tell: Tell = nothing
 ) -> dict[str, Any]:
-    """Train what the recipe says into the folder ``out``; gives back the record.
+    """Train a recipe in the folder ``out``; returns the record.
 
-    Of several processes, which torchrun starts, the first alone writes and has the record. A resumed run goes on with
-    the arithmetic that it was begun with (threads, torch, device); ``accept_different_bits`` allows another one.
+    Of several processes, which torchrun starts, only the first writes and has the record. A resumed run keeps
+    the arithmetic that it was started with (threads, torch, device); ``accept_different_bits`` allows another one.
     """
     folder = RunFolder(out)
     with process_group(choose(recipe.device)) as world, folder.lock() if world.is_main else nullcontext():

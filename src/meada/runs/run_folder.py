@@ -15,7 +15,7 @@ from typing import IO, Any
 from torch import Tensor
 
 from meada.errors import MeadaError
-from meada.files import DRAFT, NOTES, SUMS, crc32, keep_sums, naming, read_text, regular, write_json, write_text
+from meada.files import DRAFT, NOTES, SUMS, crc32, keep_sums, naming, read_text, regular, write_text
 from meada.machine.distributed import World
 from meada.runs.checkpoint import read_tensors
 from meada.runs.parts import code_in, refuse_disagreement
@@ -48,7 +48,6 @@ class RunFolder:
     gallery = InFolder("gallery.safetensors")
     predictions = InFolder("predictions.safetensors")
     attack = InFolder("attack.json")
-    extra_scores = InFolder("apart.json")  # of domains that the recipe does not name
     position = InFolder("position.json")
     pool = InFolder("pool")
 
@@ -63,7 +62,7 @@ class RunFolder:
         return self.record.exists()
 
     def begin(self, recipe: Recipe) -> None:
-        """A new run: the folder must be new or empty, or left by one that never got under way."""
+        """Start a run: the folder must be new, empty, or left by a run that made no step."""
         marks = (".lock", ".processes", SUMS)  # checksums, and the marks of a process at work
         there = [p.name for p in self.path.glob("*") if p.name not in marks and not DRAFT.fullmatch(p.name)]
         text = to_toml(recipe)
@@ -76,9 +75,9 @@ class RunFolder:
         write_text(self.recipe, text)
 
     def resume(self, recipe: Recipe) -> None:
-        """A run that was begun: with the same recipe."""
+        """Open a run that was started with the same recipe."""
         if not self.recipe.exists():
-            raise MeadaError(f"{self.path} holds no run to resume: there is no recipe.toml")
+            raise MeadaError(f"{self.path} must hold a run to resume, got no recipe.toml")
         for place in ("candidates", "selected"):
             if (self.path / place).is_symlink():  # old candidates are deleted: not where a link leads
                 raise MeadaError(f"{self.path / place} must be a folder, got a link")
@@ -87,14 +86,14 @@ class RunFolder:
         held = from_toml(self.recipe, trust=[name for _, name in code_in(recipe.model_dump())])
         if held != recipe:
             raise MeadaError(
-                f"{self.recipe} differs from the recipe that was asked for in "
+                f"the recipe must be that of {self.recipe}, got another "
                 f"{_difference(held.model_dump(), recipe.model_dump())}: "
                 "resume with the same settings, or start again with another --out"
             )
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """One process at a time; the system lets go of it when the process ends in any way."""
+        """Lock the folder for one process; the system releases it when the process ends in any way."""
         if self.path.exists() and not self.path.is_dir():
             raise MeadaError(f"--out must be a folder, got the file {self.path}")
         self.path.mkdir(parents=True, exist_ok=True)
@@ -130,7 +129,7 @@ class RunFolder:
         return shared
 
     def write_log(self, line: dict[str, Any]) -> str:
-        """Add a line with its own checksum; gives back the text."""
+        """Add a line with its own checksum; returns the text."""
         text = json.dumps({**line, "crc32": crc32(line)}) + "\n"
         with naming(self.log), open(self.log, "a", encoding="utf-8") as file:
             file.write(text)
@@ -156,7 +155,7 @@ class RunFolder:
             raise MeadaError(f"{self.log} is damaged: line {number} must be what was written, got {what}") from None
 
     def restore_log(self, lines: Sequence[str]) -> None:
-        """As it was at the checkpoint: what came later is about to happen again."""
+        """Restore the log of the checkpoint: later steps are made again."""
         if lines or self.log.exists():
             write_text(self.log, "".join(lines), checked=False)
 
@@ -172,7 +171,7 @@ class RunFolder:
         return read_tensors(self.gallery) if self.gallery.exists() else {}
 
     def write_position(self, phase: str, done: int, total: int) -> None:
-        """Where a run is, for whoever watches it; nothing is resumed from it."""
+        """Write the current phase and step, for ``meada watch``; nothing is resumed from it."""
         write_text(self.position, json.dumps({"phase": phase, "done": done, "total": total}), checked=False)
 
     def load_position(self) -> tuple[str, int, int] | None:
@@ -183,7 +182,7 @@ class RunFolder:
             return None
 
     def write_ascent(self, round_: int, seconds: float) -> None:
-        """How long a round has climbed: like its samples, it outlives the process."""
+        """Write how many seconds a round has taken so far; kept, like its samples, if the process dies."""
         write_text(self._ascent(round_), f"{seconds} {crc32(seconds)}\n", checked=False)
 
     def load_ascent(self, round_: int) -> float:
@@ -196,7 +195,9 @@ class RunFolder:
         except FileNotFoundError:
             return 0.0
         except (ValueError, OSError):
-            raise MeadaError(f"{path} is damaged: delete it to go on (the round's time will be too short)") from None
+            raise MeadaError(
+                f"{path} is damaged: delete it to continue (this round's time will be too short)"
+            ) from None
 
     def _ascent(self, round_: int) -> Path:
         return self.pool / f"round-{round_ + 1}.seconds"
@@ -204,24 +205,15 @@ class RunFolder:
     def load_recipe(self, trust: Iterable[str] = ()) -> Recipe:
         """Code that the file names is run later only if its name is in ``trust``."""
         if not self.recipe.exists():
-            raise MeadaError(f"{self.path} holds no run: there is no recipe.toml")
+            raise MeadaError(f"{self.path} must hold a run, got no recipe.toml")
         recipe = from_toml(self.recipe, trust)
         refuse_disagreement(recipe.model_dump(), trust)
         return recipe
 
     def load_record(self) -> dict[str, Any]:
         if not self.finished:
-            raise MeadaError(f"{self.path} holds no finished run: no record.json")
+            raise MeadaError(f"{self.path} must hold a finished run, got no record.json")
         return read_json(self.record)
-
-    def load_extra_scores(self) -> dict[str, dict[str, Any]]:
-        """Domain -> rule -> scores, of domains that its recipe does not name."""
-        return read_json(self.extra_scores) if self.extra_scores.exists() else {}
-
-    def keep_extra_scores(self, rule: str, scores: dict[str, dict[str, Any]]) -> None:
-        """Beside what was kept before, of other domains and under other rules."""
-        held = self.load_extra_scores()
-        write_json(self.extra_scores, held | {d: {**held.get(d, {}), rule: s} for d, s in scores.items()})
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -252,9 +244,9 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def _difference(a: dict[str, Any], b: dict[str, Any]) -> str:
-    """The first key at which two tables part, with both values."""
+    """The first key at which two tables differ, with both values."""
     a, b = flattened(a), flattened(b)
     for name in sorted(a.keys() | b.keys()):
         if a.get(name) != b.get(name):
-            return f"{name} ({a.get(name)!r} there, {b.get(name)!r} asked for)"
+            return f"{name} ({a.get(name)!r} there, {b.get(name)!r} given)"
     return "nothing"

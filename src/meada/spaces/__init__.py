@@ -6,6 +6,7 @@ from meada.errors import MeadaError
 from meada.lookup import lookup
 from meada.spaces.colour_curve import colour_curve
 from meada.spaces.combine import chain, one_of, skip_mix
+from meada.spaces.deep import deep
 from meada.spaces.filter import filter
 from meada.spaces.operations import operations
 from meada.spaces.pixels import pixels
@@ -26,6 +27,7 @@ SPACES: dict[str, Callable[..., Space]] = {
     "wave": wave,
     "operations": operations,
     "wide": wide,
+    "deep": deep,
 }
 
 

@@ -1,4 +1,4 @@
-"""The tilted choice: keep one of k candidates, the likelier the higher its score."""
+"""The tilted choice: keep one of k candidates at random; a higher score makes a candidate more likely."""
 
 from typing import Any
 

@@ -36,7 +36,7 @@ class Tone:
 
 
 def _pointwise(operation: Operation) -> Tone:
-    """The table of an operation that treats every level alike, wherever it is: its result on all 256."""
+    """The look-up table of an operation that works level by level: its result for all 256 levels."""
 
     def table(v: Levels, s: Tensor) -> Tensor:
         return operation(tones.every_level(v).to(v.dtype).expand(len(v), 1, 1, 256), s)[:, :, 0]

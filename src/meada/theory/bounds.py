@@ -1,7 +1,7 @@
-r"""Corollary 1: how much an entropy changes when a distribution changes a little. Proposition 3: how far
-:math:`\hat H(Y)` of N samples may be from H(Y), and how many samples are needed.
+r"""Bounds on entropies: how much they change with the distribution, and how far an estimate is from the truth.
 
-:math:`\hat H` is the entropy of the *mean* prediction (``plug_in_entropy``) of a *fixed* network.
+The first is Corollary 1 with its lemmas. The second is Proposition 3 for N samples, with the number of samples that a
+given error needs; the estimate is the entropy of the *mean* prediction (``plug_in_entropy``) of a *fixed* network.
 """
 
 import math

@@ -46,7 +46,7 @@ def shannon_entropy(p: Law) -> Scalar:
 def mutual_information(joint: JointLaw) -> Scalar:
     r"""I(A; B), the KL-divergence of the joint law from the product of its marginals.
 
-    >>> mutual_information(torch.tensor([[0.5, 0.0], [0.0, 0.5]]))  # each tells the other
+    >>> mutual_information(torch.tensor([[0.5, 0.0], [0.0, 0.5]]))  # each determines the other
     tensor(0.6931)
     >>> mutual_information(torch.full((2, 2), 0.25))  # independent
     tensor(0.)
@@ -139,7 +139,7 @@ def entropy_gap(probabilities: Probabilities) -> Scalar:
 
     >>> entropy_gap(torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
     tensor(0.6931)
-    >>> entropy_gap(torch.full((5, 10), 0.1))  # a constant predictor tells nothing about X
+    >>> entropy_gap(torch.full((5, 10), 0.1))  # a constant predictor says nothing about X
     tensor(0.)
     """
     gap = plug_in_entropy(probabilities) - mean_prediction_entropy(probabilities)

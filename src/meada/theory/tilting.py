@@ -1,4 +1,4 @@
-r"""The tilted score: from the mean over a prior to the worst case, by one temperature (past the paper).
+r"""The tilted score: from the mean over a prior to the worst case, by one temperature (not in the paper).
 
 For a prior pi over finitely many transformations and scores s, the value of the inner maximisation is
 

@@ -291,10 +291,10 @@ def test_a_damaged_photograph_is_a_sentence_with_the_file(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("request_", "says"),
     [
-        ({"train": 0}, "train is 0, but must be 1 or more"),
-        ({"test": -5}, "test is -5"),
-        ({"seed": -1}, "seed is -1, but must be 0 or more"),
-        ({"train": 4_000}, "train 4,000 .* more than the 5,000"),
+        ({"train": 0}, "train must be 1 or more, got 0"),
+        ({"test": -5}, "test must be 1 or more, got -5"),
+        ({"seed": -1}, "seed must be 0 or more, got -1"),
+        ({"train": 4_000}, "train 4,000 .* must be 5,000 digits or fewer, got"),
         ({"targets": ["nosy"]}, "no domain 'nosy': did you mean 'noisy'"),
     ],
 )

@@ -119,7 +119,7 @@ def test_a_whole_file_is_put_in_place(site: Site, file: File, tmp_path: Path):
 
 def test_an_interrupted_download_goes_on_where_it_broke_off(site: Site, file: File, tmp_path: Path, part: Path):
     site.cut = 100_000
-    with pytest.raises(MeadaError, match="broke off at 100,000 of 307,200 bytes.*goes on"):
+    with pytest.raises(MeadaError, match="broke off at 100,000 of 307,200 bytes.*continues from there"):
         fetch(file, tmp_path)
     assert part.read_bytes() == CONTENT[:100_000]
     assert not (tmp_path / file.path).exists()
@@ -190,7 +190,7 @@ def test_a_wrong_checksum_is_refused_and_the_old_file_stays(site: Site, file: Fi
 
 def test_a_spoilt_part_does_not_stand_in_the_way_for_ever(site: Site, file: File, tmp_path: Path, part: Path):
     part.write_bytes(b"x" * 1000)
-    with pytest.raises(MeadaError, match="begins afresh"):
+    with pytest.raises(MeadaError, match="run the same command to download it again"):
         fetch(file, tmp_path)
     assert fetch(file, tmp_path).read_bytes() == CONTENT
 

@@ -98,10 +98,10 @@ def embedded_sizes(
 def check_request(sizes: dict[str, int], seed: int, targets: Sequence[str]) -> None:
     for name, value, least in [*((name, size, 1) for name, size in sizes.items()), ("seed", seed, 0)]:
         if value < least:
-            raise MeadaError(f"embedded data: {name} is {value}, but must be {least} or more")
+            raise MeadaError(f"embedded data: {name} must be {least} or more, got {value}")
     if sum(sizes.values()) > 5_000:
         asked = " + ".join(f"{name} {size:,}" for name, size in sizes.items())
-        raise MeadaError(f"embedded data: {asked} is more than the 5,000 digits that there are")
+        raise MeadaError(f"embedded data: {asked} must be 5,000 digits or fewer, got {sum(sizes.values()):,}")
     for name in targets:
         if name not in DOMAINS:
             raise MeadaError(f"embedded data has no domain '{name}': {nearest(name, DOMAINS)}")

@@ -41,7 +41,8 @@ def list_pictures(path: Path, group: str = "") -> Listed:
     if path.is_file() and path.suffix.lower() == ".csv":
         return _of_csv(path, group)
     if not path.is_dir():
-        raise MeadaError(f"{path} is neither a folder CLASS/*.jpg (or DOMAIN/CLASS/*.jpg) nor a .csv file")
+        got = "another file" if path.exists() else "nothing there"
+        raise MeadaError(f"{path} must be a folder CLASS/*.jpg (or DOMAIN/CLASS/*.jpg) or a .csv file, got {got}")
     found = _of_folder(path)
     # A model file holds one class per line, in UTF-8: what it cannot hold is refused before the training.
     for name in sorted({name for picture in found.pictures for name in (picture.label, picture.domain)}):
@@ -77,13 +78,15 @@ def _of_folder(path: Path) -> Listed:
     pictures, strange, empty = list[Picture](), list[str](), set[str]()
     for domain, classes in tree.items():
         for folder in classes:
-            files = sorted(f for f in folder.iterdir() if f.is_file() and f.name[0] != ".")
-            names = [str(f.relative_to(path)) for f in files if is_picture(f)]
+            files = sorted(f for f in folder.iterdir() if not f.is_dir() and f.name[0] != ".")  # broken links too
+            names = [str(f.relative_to(path)) for f in files if f.suffix.lower() in ENDINGS]
             pictures += [Picture(name, folder.name, domain or path.name) for name in names]
-            strange += [str(f.relative_to(path)) for f in files if not is_picture(f)]
+            strange += [str(f.relative_to(path)) for f in files if f.suffix.lower() not in ENDINGS]
             empty |= set() if names else {folder.name}
-    if not any(tree.values()):
-        raise MeadaError(f"{path} holds no CLASS folders: pictures lie in a folder of their class")
+    if not pictures and not strange:
+        loose = sum(map(is_picture, path.iterdir()))
+        got = f"{loose:,} pictures outside of a folder of their class" if loose else "none"
+        raise MeadaError(f"{path} must have pictures in folders CLASS/*.jpg or DOMAIN/CLASS/*.jpg, got {got}")
     return Listed(path, pictures, strange, sorted(empty - {p.label for p in pictures}))
 
 
@@ -107,9 +110,10 @@ def _of_csv(path: Path, group: str) -> Listed:
     names = tuple(heading[k] for k in columns)
     listed = [*pictures.values()] if single else _by_rarest(pictures.values(), names)
     if missing := [p.file for p in listed if not (path.parent / p.file).is_file()]:
+        hint = ": write / between folders, not \\" if "\\" in missing[0] else ""
         raise MeadaError(
             f"{path} must name files that are there, got {len(missing):,} of {len(listed):,} that are not, "
-            f"such as {missing[0]}"
+            f"such as {missing[0]}{hint}"
         )
     ordered = sorted(listed, key=lambda p: (p.label, p))
     return Listed(path.parent, grouped(ordered, "" if group in heading else group, path), [], [], names)
@@ -142,17 +146,27 @@ def _read_csv(path: Path) -> tuple[list[str], list[list[str]]]:
         rows = [[cell.strip() for cell in row] for row in csv.reader(lines) if row]
     except csv.Error as error:
         raise MeadaError(f"{path} must be a CSV file of path,label, got {error}") from None
-    headed = bool(rows) and len(rows[0]) > 1 and rows[0][0].lower() == "path"
+    first = [cell.lower() for cell in rows[0]] if rows else []
+    headed = len(first) > 1 and first[0] == "path"
+    if not headed and {"path", LABEL} & set(first) and not (path.parent / rows[0][0]).is_file():
+        raise MeadaError(
+            f"{path} must have 'path' as the first of several columns, got '{','.join(rows[0])}'{_commas(rows[0])}"
+        )
     heading = [cell.lower() if cell.lower() == LABEL else cell for cell in rows[0]] if headed else ["path", LABEL]
     rows = rows[1:] if headed else rows
     must = [k for k, name in enumerate(heading) if k == 0 or name == LABEL]
     wrong = [row for row in rows if len(row) != len(heading) or not all(row[k] for k in must)]
     if wrong or not rows:
-        found = f"a line is '{','.join(wrong[0])}'" if wrong else "it is empty"
-        raise MeadaError(f"{path}: {found}, where each line is {','.join(heading)}")
+        got = f"'{','.join(wrong[0])}'{_commas(wrong[0])}" if wrong else "no line"
+        raise MeadaError(f"{path} must have lines of {','.join(heading)}, got {got}")
     if len(set(heading)) < len(heading):
         raise MeadaError(f"{path} must have columns of different names, got {','.join(heading)}")
     return heading, rows
+
+
+def _commas(row: list[str]) -> str:
+    """A hint for a line that has another separator."""
+    return ": separate columns by commas" if len(row) == 1 and any(mark in row[0] for mark in ";\t|") else ""
 
 
 def is_picture(file: Path) -> bool:

@@ -25,7 +25,10 @@ def split(own: Survey, *, held_out: float, seed: int) -> tuple[list[Picture], li
     alone = all(len(unit) == 1 for unit in found)
     kept = _one_by_one(own, held_out, seed) if alone else _whole_units(found, held_out, seed)
     if not kept:
-        raise MeadaError(f"{own.root} has one picture of each class: none can be held out")
+        raise MeadaError(
+            f"{own.root} must have two pictures of a class in one domain that belong to different groups, one to train "
+            "on and one to hold out, got none"
+        )
     ordered = [p for cell in _cells(own).values() for p in cell]
     return [p for p in ordered if p.file not in kept], [p for p in ordered if p.file in kept]
 

@@ -27,10 +27,10 @@ K = TypeVar("K")
 FORMAT = "meada-survey/2"
 FEWEST = 2  # classes that a classifier needs
 SHAPE = (9, 8)  # pixels that the coarse hash compares, each with its right neighbour: 8 x 8 bits
-MARGIN = 2  # levels that the right neighbour must be brighter by: noise of a flat area is no edge
+MARGIN = 2  # levels that the right neighbour must be brighter by: noise in a flat area is not an edge
 BITS = 64
 NEAR = 2  # bits that may differ: a JPEG saved again at 3/4 of its size differs by 0 to 3
-PLAIN = 6  # hashes with fewer bits set show nothing to tell pictures apart by
+PLAIN = 6  # hashes with fewer bits set show too little to compare pictures by
 BLOCK = 256  # rows compared at once: 256 x 50,000 distances take 50 MB
 
 
@@ -114,7 +114,7 @@ def survey(path: Path, *, group: str = "", cache: str | Path | None = None, tell
     classes = tuple(sorted({p.label for p in good}))
     if not classes:
         why = "; ".join(f"{name} {fault}" for name, fault in list(skipped.items())[:3])
-        raise MeadaError(f"{path} holds no picture that can be used ({why or 'it is empty'})")
+        raise MeadaError(f"{path} must hold pictures that can be read, got none ({why})")
     return Survey(
         root=listed.root,
         pictures=good,
@@ -162,7 +162,7 @@ def _about_copies(good: Sequence[Picture], looks: dict[str, Look], shown: int = 
     if differ := [files for files in found if len({label[file] for file in files}) > 1]:
         first, *_, last = sorted(differ[0], key=lambda file: label[file])
         yield (
-            f"{len(differ):,} of these pictures have copies in several classes, such as {first} in '{label[first]}' "
+            f"copies of {len(differ):,} of these pictures are in several classes, such as {first} in '{label[first]}' "
             f"and {last} in '{label[last]}'"
         )
 
@@ -180,7 +180,7 @@ def _looked_at(
         found = dict(zip(there, _look(root, there, tell), strict=True))
         with writable(path):
             write_json(path, found)
-    return {p.file: "is not there" for p in listed} | found
+    return {p.file: "is not a file (perhaps a broken link)" for p in listed} | found
 
 
 def _remembered(path: Path, files: Sequence[str]) -> dict[str, Look | str] | None:

@@ -1,4 +1,4 @@
-"""A tree DOMAIN/CLASS/picture, with or without lists of which picture is for what."""
+"""Folders DOMAIN/CLASS/*.jpg, with or without lists of which pictures are for training and which for tests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

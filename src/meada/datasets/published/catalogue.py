@@ -1,4 +1,4 @@
-"""The published data sets: their files, sizes, checksums and addresses, and where they lie on disk."""
+"""The published data sets: their files, sizes, checksums and addresses, and where they are on disk."""
 
 import hashlib
 from collections.abc import Iterable

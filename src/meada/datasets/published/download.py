@@ -66,7 +66,7 @@ def fetch(file: File, root: Path, progress: Progress = lambda done, total: None)
             part.unlink()  # more bytes cannot make it right
             raise MeadaError(
                 f"{file.url} gave a file with md5 {found}, {catalogue.verdict(file, found)}: "
-                "it is not kept, and the same command begins afresh"
+                "it was deleted; run the same command to download it again"
             )
         os.replace(part, target)
     except OSError as error:
@@ -101,7 +101,7 @@ def _receive(file: File, part: Path, progress: Progress) -> None:
         of = "" if total is None else f" of {total:,}"
         raise MeadaError(
             f"{file.url} broke off at {_size(part):,}{of} bytes: they are kept in {part}, "
-            "and the same command goes on from there"
+            "and the same command continues from there"
         )
 
 

@@ -147,7 +147,7 @@ def _elements(content: memoryview, order: str) -> Iterator[tuple[int, memoryview
         if kind >> 16:  # a small element: its size in the tag's upper half, its data in the lower
             kind, size, start = kind & 0xFFFF, kind >> 16, at + 4
         if start + size > len(content):
-            raise ValueError(f"cut off: {start + size - len(content):,} bytes are wanting")
+            raise ValueError(f"cut off: {start + size - len(content):,} bytes are missing")
         yield kind, content[start : start + size]
         # data are padded to 8 bytes, except what is compressed
         at = start + size + (0 if kind == COMPRESSED else -(start + size) % 8)

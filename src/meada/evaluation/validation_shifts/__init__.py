@@ -39,7 +39,7 @@ SHIFTS: dict[Family, tuple[Shift, ...]] = {
     "weather": (textures.haze, textures.flakes, textures.rain),
 }  # fmt: skip
 
-# What is alike stays in one half: lines, blurs and spectra are all filters of neighbourhoods.
+# Families that resemble each other stay in one half: lines, blurs and spectra are all filters of neighbourhoods.
 HALF: Families = frozenset(("tone", "colour", "occlusion", "noise", "weather"))
 
 

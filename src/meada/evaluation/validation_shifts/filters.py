@@ -61,7 +61,7 @@ def median(x: Images, rng: Streams) -> Images:
 
 
 def fringes(x: Images, rng: Streams) -> Images:
-    """A bad lens: the channels apart by 1/16 of the side (a single one is the mean of three places)."""
+    """Chromatic aberration: channels shifted by 1/16 of the side (a single channel: the mean of three shifts)."""
     angle = uniform(rng, x, 0.0, 2 * math.pi)
     column, row = places(x)
     moved = [read(x, column + k * angle.cos() / 8, row + k * angle.sin() / 8, beyond="border") for k in (-1, 0, 1)]

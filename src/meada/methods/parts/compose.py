@@ -25,9 +25,9 @@ def compose(loss: Method, grow: Method) -> Method:
     400
     """
     if loss.build is not no_parts and grow.build is not no_parts:
-        raise MeadaError("both methods bring modules of their own: they cannot be composed")
+        raise MeadaError("at most one of two combined methods may have modules of its own, got both")
     if loss.adapt is not unchanged and grow.adapt is not unchanged:
-        raise MeadaError("both methods train a network of their own: they cannot be composed")
+        raise MeadaError("at most one of two combined methods may replace the network, got both")
     return replace(
         grow,
         loss=loss.loss,

@@ -1,4 +1,4 @@
-"""What methods that compare source domains share: batches of each domain; a network split into features and head."""
+"""Shared by methods that compare source domains: batches per domain; a network split into features and head."""
 
 from copy import deepcopy
 from dataclasses import dataclass

@@ -35,7 +35,7 @@ def build(
     before: Sequence[Section] = (),
     command: str = "",
 ) -> Page:
-    """All that can be said of ``runs``; ``before`` comes first."""
+    """Every section that ``runs`` have data for; ``before`` comes first."""
     if rule not in RULES:
         raise MeadaError(f"unknown rule '{rule}': " + nearest(rule, RULES))
     found = experiments(runs)
@@ -87,7 +87,7 @@ def table(runs: Sequence[Run], number: int, *, rule: str = "last", command: str 
 
 
 def write(page: Page, *, out: Path | None = None, markdown: Path | None = None, png: Path | None = None) -> list[Path]:
-    """The page in each form that is asked for; gives back the files. Pictures of Markdown go to ``figures``."""
+    """Write the page in each form given; returns the files. Pictures of Markdown go to ``figures``."""
     if markdown and png is None and any(isinstance(block, Chart | Gallery) for block in page.blocks()):
         png = markdown.parent / "figures"
     written = []

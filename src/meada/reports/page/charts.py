@@ -25,14 +25,21 @@ INK = "#000000"  # whatever has it in the SVG takes the page's own colour of tex
 
 
 def draw(page: Page, folder: Path) -> dict[int, Path]:
-    """Every chart and gallery into ``folder``; the files by the block's place in the page."""
+    """Draw every chart and gallery as a file in ``folder``; returns the files by the block's place in the page."""
+    files, blocks = picture_files(page, folder), list(page.blocks())
+    for place, path in files.items():
+        block = blocks[place]
+        save(plot(block) if isinstance(block, Chart) else sheet(block), path)  # type: ignore[arg-type]
+    return files
+
+
+def picture_files(page: Page, folder: Path) -> dict[int, Path]:
+    """The files that :func:`draw` makes."""
     files: dict[int, Path] = {}
     for place, block in enumerate(page.blocks()):
         if isinstance(block, Chart | Gallery):
             number = "" if block.name else f"{len(files) + 1:02d}-"
-            path = folder / f"{number}{slug(block.name or block.title)}.png"
-            save(plot(block) if isinstance(block, Chart) else sheet(block), path)
-            files[place] = path
+            files[place] = folder / f"{number}{slug(block.name or block.title)}.png"
     return files
 
 
@@ -78,7 +85,7 @@ def plot(chart: Chart, *, titled: bool = True) -> Canvas:
 
 
 def _panels(chart: Chart, titled: bool) -> Canvas:
-    """Rows are named at the side: nothing has to be told by its colour."""
+    """Rows are named at the side: nothing is shown by colour alone."""
     count = len(chart.series)
     width = max(4.6, max(len(s.name) for s in chart.series) * 0.065 + 1.75 * len(chart.categories))
     figure = Canvas(figsize=(width, max(1.1 + 0.24 * count, width / 3)), layout="constrained")  # for narrow screens

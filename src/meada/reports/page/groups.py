@@ -162,7 +162,7 @@ def experiment(place: tuple[str, ...], runs: Sequence[Run]) -> Experiment:
 
 
 def left_out(runs: Sequence[Run]) -> list[str]:
-    """Runs that tell nothing new: the same recipe and seed twice."""
+    """Runs that repeat another run: the same recipe and seed."""
     seen: dict[str, Run] = {}
     repeated = []
     for run in runs:
@@ -193,7 +193,7 @@ def groups(runs: Sequence[Run], domains: tuple[str, ...]) -> tuple[Group, ...]:
 
 
 def colours(methods: Sequence[str]) -> list[int]:
-    """The same for a method on every page, as far as that goes.
+    """A colour number per method: as far as possible the same method has the same colour on every page.
 
     >>> colours(["erm", "meada", "meada", "mixup"])
     [0, 2, 1, 3]
@@ -219,7 +219,7 @@ def _settings(run: Run) -> str:
 
 
 def _labels(members: Sequence[tuple[Run, ...]]) -> Iterator[str]:
-    """The method's name; where one method came in several forms, with what tells them apart."""
+    """The method's name; where a method has several variants, with the settings in which they differ."""
     for group in members:
         run = group[0]
         rivals = [other[0] for other in members if other[0].method == run.method]

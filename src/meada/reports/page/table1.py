@@ -21,7 +21,6 @@ PAIRS = (
 ORDER = ("meada", "ada", "erm")  # best first, as Table 1 has them on
 ORDERED = ("svhn", "mnist_m")
 SELECTION_KEYS = frozenset({"evaluation.every", "evaluation.subset"})  # they choose a checkpoint, and train nothing
-STAND_IN = "printed_numbers"
 
 
 def table1(runs: Sequence[Run], command: str) -> Page:
@@ -80,7 +79,6 @@ def _chosen(experiment: Experiment, looked: Sequence[Run]) -> list[Section | Non
         equal_time(experiment),
         bill(experiment.groups),
         calibration(experiment, "last"),
-        _stand_in(groups, looked),
     ]
 
 
@@ -143,7 +141,7 @@ def _differences(experiment: Experiment, groups: Mapping[str, Group]) -> Section
 
 
 def _later_pairs(groups: Mapping[str, Group]) -> list[tuple[str, str]]:
-    """What the paper does not have: beside ERM, beside ME-ADA, and beside the variants of the same method."""
+    """Methods that the paper does not have, compared with ERM, with ME-ADA and with variants of themselves."""
     known = {name for pair in PAIRS for name in pair}
     later = [name for name in groups if name not in known]
     beside = [(name, rival) for name in later for rival in ("erm", "meada")]
@@ -230,27 +228,6 @@ def _closer(experiment: Experiment, groups: Mapping[str, Group], looked: Sequenc
              f"(2,007 images are the whole of USPS); their accuracies at the last step are {agreement_text}."),
         Table("Accuracy (%) of the oracle's checkpoint", ("method", "oracle looks", *experiment.columns, "seeds"),
               tuple(rows)),
-    ))  # fmt: skip
-
-
-def _stand_in(groups: Mapping[str, Group], looked: Sequence[Run]) -> Section | None:
-    """A drawn stand-in for SYN, in no mean; the last step of a closer look is that of Table 1's run."""
-    rows: list[tuple[Cell, ...]] = []
-    for method, group in groups.items():
-        for rule in ("last", "oracle"):
-            again = [run for run in looked if run.method == method] if rule == "last" else []
-            tried = [(run.seed, run.folder.load_extra_scores().get(STAND_IN, {})) for run in (*again, *group.runs)]
-            values = {seed: float(of[rule]["accuracy"]) for seed, of in sorted(tried, key=lambda t: t[0]) if rule in of}
-            if values:
-                rows.append((group.label, rule, spread(summarise([*values.values()])), ", ".join(map(str, values))))
-    if not rows:
-        return None
-    return Section("A stand-in for SYN", (
-        Text("SYN's file is not available. `printed_numbers` is drawn after its description: one to three figures in "
-             "the fonts of matplotlib, any place, tilt, colours and blur; 9,553 pictures, as SYN has. It is not SYN, "
-             "counts in no mean, and is not comparable with the paper's column. From `meada evaluate RUN "
-             "--on printed_numbers`."),
-        Table("", ("method", "checkpoint", "accuracy (%)", "seeds"), tuple(rows)),
     ))  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""A report as text: in Markdown, and on a terminal (of a chart its numbers, of a gallery its title)."""
+"""Render a report as Markdown or on a terminal (a chart as its numbers, a gallery as its title)."""
 
 import os
 import re

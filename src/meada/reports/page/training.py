@@ -9,6 +9,7 @@ import numpy as np
 from PIL import Image
 from torch import Tensor
 
+from meada.evaluation.rounds import rounds_kept
 from meada.reports.page.blocks import Block, Cell, Chart, Gallery, Number, Picture, Section, Series, Table, Text, band
 from meada.reports.page.groups import Experiment, Group
 from meada.reports.runs import Run
@@ -108,13 +109,7 @@ def galleries(experiment: Experiment) -> Section | None:
 
 def rounds(label: str, kept: Mapping[str, Tensor], classes: Sequence[str] = ()) -> list[Gallery]:
     """One gallery per round of what a run kept."""
-    return [_gallery(label, kept, number, classes) for number in numbers(kept, "source")]
-
-
-def numbers(kept: Mapping[str, Tensor], part: str) -> list[int]:
-    """The rounds of which this part was kept."""
-    found = [name.removeprefix("round-").rpartition(".") for name in kept]
-    return sorted(int(number) for number, _, end in found if end == part)
+    return [_gallery(label, kept, number, classes) for number in rounds_kept(kept, "source")]
 
 
 def stacked(title: str, parts: Sequence[Gallery], name: str = "") -> Gallery:
