@@ -89,15 +89,20 @@ def fitted(recipe: Recipe, task: Task, watch: Watch, method: Method | None = Non
 
 def run(data: str, seed: int, hardness: float, steps: int) -> dict[str, Any]:
     recipe, task = prepared(data, seed, hardness, steps)
+    return {"data": data, "seed": seed, "hardness": hardness, "steps": steps, **scores(recipe, task)}
+
+
+def scores(recipe: Recipe, task: Task, space: str = "wide", tested: int = TESTED) -> dict[str, Any]:
+    """Train by the recipe; accuracy on held-out images, under shifts that ``space`` does not make, and on the tests."""
     began = time.process_time()
     net = fitted(recipe, task, Watch())
     seconds = time.process_time() - began
-    trained = SPACES[recipe.method["space"]]().families
+    trained = SPACES[space]().families
     made = sets(task.validation, {}, trained=trained, shifted_n=SHIFTED, severities=SEVERITIES, seed=0)
     rows = {name: share(net, *made[name]()) for name in rule_rows(list(made), trained)}
-    tests = {name: fixed_subset(name, one, TESTED) for name, one in task.targets.items()}
+    tests = {name: fixed_subset(name, one, tested) for name, one in task.targets.items()}
     return {
-        "data": data, "seed": seed, "hardness": hardness, "steps": steps, "seconds": round(seconds, 1),
+        "seconds": round(seconds, 1),
         "held_out": share(net, *made["held_out"]()), "shifted": round(fmean(rows.values()), 3), "by_name": rows,
         "tests": {name: share(net, one.images, one.labels) for name, one in tests.items()},
     }  # fmt: skip

@@ -1,0 +1,91 @@
+"""What each part of the tilted choice is worth on digits: hardness, score, number of candidates, and two controls.
+
+    MEADA_DATA=... OMP_NUM_THREADS=1 python -m benchmarks.choices --out benchmarks/choices.json
+
+Every setting trains for as many steps with the same seeds, by the recipe digits/tilted with one thing changed, and is
+scored on held-out images under shifts and corruptions whose families ``wide`` does not make. Test domains are scored
+once, for the record. Equal time instead of equal steps is the question of ``benchmarks.hardness``.
+The file is written after every run and carried on from there.
+"""
+
+import argparse
+import json
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from benchmarks.hardness import scores
+from meada.evaluation.statistics import over_seeds
+from meada.files import write_json
+from meada.machine.environment import environment
+from meada.runs.parts import make
+from meada.runs.recipe import load_recipe
+from meada.runs.run_folder import read_json
+
+RANDOM = "random views"
+SETTINGS: dict[str, tuple[str, ...]] = {  # changes to digits/tilted, which has k = 4, hardness 0.5, score CE + h
+    RANDOM: ("method.hardness=0.0",),
+    "hardness 0.5": (),
+    "hardness 1": ("method.hardness=1.0",),
+    "score CE": ("method.beta=0.0",),
+    "score h": ("method.beta=1e6",),  # the temperature adapts to the scores' scale, so that CE no longer counts
+    "k = 2": ("method.k=2",),
+    "handed to another image": ("method.handed_on=true",),
+    "trivialaugment": (),
+}
+TESTED = 3000  # images of each test domain
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--seeds", type=int, default=5)
+    options.add_argument("--steps", type=int, default=2000)
+    options.add_argument("--out", type=Path, required=True)
+    chosen = options.parse_args()
+    held: dict[str, Any] = read_json(chosen.out) if chosen.out.exists() else {"environment": environment(), "runs": []}
+    known = {(r["setting"], r["seed"], r["steps"]) for r in held["runs"]}
+    for seed, setting in product(range(chosen.seeds), SETTINGS):
+        if (setting, seed, chosen.steps) not in known:
+            held["runs"].append(run(setting, seed, chosen.steps))
+            print(json.dumps(held["runs"][-1]), flush=True)
+            write_json(chosen.out, held | {"summary": summary(held["runs"])})
+
+
+def run(setting: str, seed: int, steps: int) -> dict[str, Any]:
+    method = setting if setting == "trivialaugment" else "tilted"
+    recipe = load_recipe(f"digits/{method}", [*SETTINGS[setting], f"plan.total_steps={steps}"], seed=seed)
+    found = scores(recipe, make("data", recipe.data), tested=TESTED)
+    return {"setting": setting, "seed": seed, "steps": steps, **found}
+
+
+def summary(runs: Sequence[dict[str, Any]]) -> dict[str, dict[str, float | None]]:
+    """Means over seeds, and the paired difference from random views under shifts with its 95 % interval.
+
+    >>> row = {"seconds": 1.0, "held_out": 99.0, "tests": {"a": 70.0}}
+    >>> one = lambda s, n: {"setting": s, "seed": n, "shifted": 80.0 + n + (s != RANDOM), **row}
+    >>> made = summary([one(s, n) for s in SETTINGS for n in (0, 1)])
+    >>> made["k = 2"]["shifted"], made["k = 2"]["minus_random"]
+    (81.5, 1.0)
+    """
+    by_setting = {name: [r for r in runs if r["setting"] == name] for name in SETTINGS}
+    shifted = {name: {r["seed"]: float(r["shifted"]) for r in of} for name, of in by_setting.items()}
+    found: dict[str, dict[str, float | None]] = {}
+    for name, of in by_setting.items():
+        if not of:
+            continue
+        mean = lambda key, of=of: round(fmean(r[key] for r in of), 2)
+        tests = round(fmean(fmean(r["tests"].values()) for r in of), 2)
+        row = {"n": len(of), "seconds": mean("seconds"), "held_out": mean("held_out"), "shifted": mean("shifted")}
+        found[name] = {**row, "tests": tests}
+        common = shifted[name].keys() & shifted[RANDOM].keys()
+        if name != RANDOM and len(common) > 1:
+            gap = over_seeds(shifted[name], shifted[RANDOM])
+            found[name] |= {"minus_random": round(gap.value, 2), "p": gap.p}
+            found[name] |= {"low": gap.interval.low, "high": gap.interval.high} if gap.interval else {}
+    return found
+
+
+if __name__ == "__main__":
+    main()
