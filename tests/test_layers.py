@@ -52,6 +52,11 @@ def test_files_stay_small():
     assert not {path: n for path, n in lengths.items() if n > LONGEST}
 
 
+def test_a_run_has_few_parts():
+    tree = ast.parse((ROOT / "runs" / "run.py").read_text())
+    assert sum(isinstance(n, ast.ImportFrom) and (n.module or "").startswith("meada") for n in tree.body) <= 14
+
+
 def test_the_top_level_stays_small():
     assert len(list(ROOT.glob("*.py"))) <= TOP_LEVEL
 
