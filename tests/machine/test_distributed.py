@@ -14,7 +14,7 @@ import pytest
 import tests_tiny
 import torch
 from safetensors.torch import load_file
-from tests_waiting import SECONDS, wait_for
+from tests_waiting import SECONDS, wait_for, written
 from torch import nn
 
 from meada.errors import MeadaError
@@ -140,14 +140,13 @@ def test_a_killed_process_ends_the_run_and_one_alone_carries_it_on(tmp_path, sin
     recipe = write_recipe(tmp_path, settings=SLOW, min_steps=0, total_steps=6)
     out = tmp_path / "run"
     process = torchrun("-m", "meada", "train", recipe, "--out", out, *trust(recipe), nproc_per_node=2)
-    wait_for(lambda: (out / "pool" / "round-1.process-1.json").exists(), process)
+    wait_for(lambda: (out / "pool" / "round-1.process-1.sums").exists(), process)
     os.kill(child(process, 1), signal.SIGKILL)
     _, err = process.communicate(timeout=SECONDS)
     assert process.returncode != 0
     assert "--resume continues the run" in err
     assert not (out / "record.json").exists()
-    notes = [json.loads(p.read_text()) for p in (out / "pool").glob("round-1*.json")]
-    left, seen = sum(note["written"] for note in notes), []
+    left, seen = sum(map(written, (out / "pool").glob("round-1*.sums"))), []
 
     def tell(phase: str, done: int, total: int) -> None:
         seen.append(done) if phase == "round 1 of 2, maximise" else None

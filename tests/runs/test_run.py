@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 from tests_resume import stopped_and_resumed
 from tests_tiny import load_tiny, network_of, write_recipe
-from tests_waiting import wait_for
+from tests_waiting import wait_for, written
 
 from meada.errors import MeadaError
 from meada.runs.run import run
@@ -76,8 +76,7 @@ def test_killed_in_both_phases_and_resumed_it_is_the_same_run(tmp_path):
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert not (out / "record.json").exists()
-    done = json.loads((out / "pool" / "round-2.json").read_text())
-    assert done["written"] == 120
+    assert written(out / "pool" / "round-2.sums") == 120
     finish(start(recipe, out, "--quiet", "--resume"))
     assert equal(weights(tmp_path / "whole"), weights(out))
     records = [json.loads((d / "record.json").read_text()) for d in (tmp_path / "whole", out)]
@@ -91,13 +90,13 @@ def test_finished_blocks_of_a_maximisation_are_not_made_again(tmp_path):
     recipe = write_recipe(tmp_path, settings=SLOW)
     out = tmp_path / "run"
     process = start(recipe, out, "--quiet")
-    note = out / "pool" / "round-1.json"
-    wait_for(lambda: note.exists() and json.loads(note.read_text())["written"] >= 10, process)
+    sums = out / "pool" / "round-1.sums"
+    wait_for(lambda: sums.exists() and written(sums) >= 10, process)
     process.kill()
     process.wait()
     assert float((out / "pool" / "round-1.seconds").read_text().split()[0]) > 0  # then its checksum
     kept = (out / "pool" / "round-1.npy").read_bytes()
-    written = json.loads(note.read_text())["written"]
+    left = written(sums)
     seen: list[int] = []
 
     def tell(phase: str, done: int, total: int) -> None:
@@ -108,12 +107,12 @@ def test_finished_blocks_of_a_maximisation_are_not_made_again(tmp_path):
     run(load_tiny(recipe, ["pool.keep=true"]), tmp_path / "other")
     (out / "pool" / "round-1.seconds").write_text("1e6")
     run(load_tiny(recipe), out, resume=True, tell=tell)
-    assert seen[:2] == [written, written + 2]
+    assert seen[:2] == [left, left + 2]
     record = json.loads((out / "record.json").read_text())
     assert 1e6 < record["rounds"][0]["seconds"] < record["seconds"]["maximise"] < 1.5e6
     start_of_images = len(kept) - 60 * 3 * 32 * 32 * 4
     whole = (tmp_path / "other" / "pool" / "round-1.npy").read_bytes()
-    upto = start_of_images + written * 3 * 32 * 32 * 4
+    upto = start_of_images + left * 3 * 32 * 32 * 4
     assert kept[start_of_images:upto] == whole[start_of_images:upto]
 
 

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from meada.errors import MeadaError
-from meada.files import write_npy
+from meada.files import read_bytes, write_npy
 from meada.images.inputs import as_images, as_labels
 from meada.machine.distributed import World
-from meada.pool.piece_sums import check_block, load_array
-from meada.pool.storage import BlockFile, DiskImages, exchange, read_block
+from meada.machine.limits import map_npy
+from meada.pool.storage import BlockFile, DiskImages, check_block, exchange, read_block
 from meada.types import Batch, Images, Labels
 
 Store = Literal["float32", "uint8"]
@@ -134,7 +134,8 @@ class Pool:
                 raise MeadaError(f"{path}: the pool's block is missing; train again")
             images = read_block(path, on_disk=self._spills(path.stat().st_size))
             check_block(path, len(images), images.nbytes)
-            self._born(images, torch.from_numpy(load_array(parents)))
+            read_bytes(parents)  # refused if it is not what was written
+            self._born(images, torch.from_numpy(map_npy(parents, "c")))
 
     def _born(self, images: Tensor | DiskImages, parents: Labels) -> None:
         self.blocks.append(Block(images, self.labels[parents], self.domains[parents], self.sources[parents], parents))

@@ -1,8 +1,9 @@
-"""Image blocks on disk: pre-allocated, written piece by piece, memory-mapped so that resident memory stays constant."""
+"""Image blocks on disk: pre-allocated, written piece by piece with a checksum for each, memory-mapped for reading."""
 
 import json
 import os
 import warnings
+import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,15 +15,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from meada.errors import MeadaError
-from meada.files import NOTES, crc32, naming, regular, write_json
+from meada.files import NOTES, naming, regular, write_json
 from meada.machine.distributed import World
 from meada.machine.limits import map_npy
-from meada.pool.piece_sums import PieceSums, Span, files_of_all, merged, own_file
 from meada.types import Labels
 
 TOUCHED = 64 << 10  # bytes that the kernel maps around a page that is asked for
 RESIDENT = 512 << 20  # bytes of a file on disk that may be in the process at once
 NUMPY = {torch.uint8: np.uint8, torch.float32: np.float32, torch.float64: np.float64}
+
+Marks = NDArray[np.bool_]  # one for each sample of a block
 
 
 class DiskImages:
@@ -60,7 +62,7 @@ class DiskImages:
 
 
 class BlockFile:
-    """One ``.npy`` file of a known shape, and next to it each process's note of what it has written.
+    """One ``.npy`` file of a known shape, a note of what its samples are made with, and checksums of what is written.
 
     A process that dies in the middle leaves all of it behind; the next ones open it and go on, however many they are.
     """
@@ -69,99 +71,100 @@ class BlockFile:
         self, path: Path, shape: tuple[int, ...], dtype: torch.dtype, origin: str, world: World | None = None
     ) -> None:
         world = world or World()
-        self.path, self.note = path, own_file(path, ".json", world.rank)
-        self._about: dict[str, Any] = {"shape": list(shape), "dtype": str(dtype), "origin": origin}
-        self._row = torch.Size(shape[1:]).numel() * dtype.itemsize
-        self._sums = PieceSums(path, world.rank)
-        world.barrier()  # nobody is still reading notes that the next lines replace
-        spans: list[Span] = []
+        self.path, self._row = path, torch.Size(shape[1:]).numel() * dtype.itemsize
+        self._sums = path.with_suffix(f".process-{world.rank}.sums" if world.rank else ".sums")
+        self.there = torch.ones(shape[0], dtype=torch.uint8)  # 1: written, here or before
+        world.barrier()  # nobody is still reading what the next lines replace
         if world.is_node_writer:
-            spans = self._undamaged(self._earlier_spans(), shape[0])
-            for note in files_of_all(path, ".json"):
-                note.unlink()
-            if spans:
-                self._write_note(spans)
-            else:
-                self._sums.begin(_reserve(path, shape, dtype))
+            about = {"shape": list(shape), "dtype": str(dtype), "origin": origin}
+            self.there = torch.from_numpy(self._left_behind(about, shape[0])).byte()
+            if not self.there.any():
+                for sums in _sums_of(path):
+                    sums.unlink()
+                header = _reserve(path, shape, dtype)
+                write_json(path.with_suffix(".json"), about, checked=False)
+                self._add(0, 0, header)
         world.barrier()
-        self.there = torch.zeros(shape[0], dtype=torch.uint8)  # 1: written, here or before
-        for start, stop in spans if world.is_node_writer else self._earlier_spans():
-            self.there[start:stop] = 1
         world.all_reduce_min(self.there)  # on several machines: what each of them has
         world.barrier()
-        self._spans = spans
         self._start = path.stat().st_size - shape[0] * self._row
 
     def write(self, images: Tensor, at: int) -> None:
-        """Put samples in their place, then say so: the note never runs ahead of the images."""
         self.put(images.contiguous().cpu().numpy().tobytes(), at, len(images))
 
     def put(self, content: bytes, at: int, count: int) -> None:
+        """Put samples in their place, then say so: the checksums never run ahead of the images."""
         with naming(self.path), open(self.path, "r+b") as file:
             file.seek(self._start + at * self._row)
             file.write(content)
             file.flush()
             os.fdatasync(file.fileno())
-        self._sums.add(at, at + count, content)
+        self._add(at, at + count, content)
         self.there[at : at + count] = 1
-        self._spans = merged([*self._spans, (at, at + count)])
-        self._write_note(self._spans)
 
     def read(self, at: int, count: int) -> bytes:
         with naming(self.path), open(self.path, "rb") as file:
             file.seek(self._start + at * self._row)
             return file.read(count * self._row)
 
-    def holds(self, at: int, content: bytes) -> bool:
-        """Whether the samples are there already: made by this process or another next to it."""
-        return self.read(at, len(content) // self._row) == content
+    def _left_behind(self, about: dict[str, Any], n: int) -> Marks:
+        """The samples of an earlier process that are what was written; all others are made again."""
+        note = self.path.with_suffix(".json")
+        if self.path.is_symlink() or not (self.path.exists() and note.exists()):  # a link is replaced, not followed
+            return np.zeros(n, bool)
+        there, damaged = samples_in(self.path, self._row, n)
+        if not (same := _holds(note, about)) or damaged.any():
+            cause = "is damaged" if same else "is damaged or of a run with other settings"
+            warnings.warn(f"{self.path if same else note} {cause}: its samples are made again", stacklevel=4)
+        return there & same
 
-    def _write_note(self, spans: list[Span]) -> None:
-        note = {**self._about, "written": sum(stop - start for start, stop in spans), "spans": spans}
-        write_json(self.note, {**note, "crc32": crc32(note)}, checked=False)
-
-    def _undamaged(self, spans: list[Span], n: int) -> list[Span]:
-        """Those of the samples left behind that are what was written; the others are made again."""
-        if spans and not self._sums.known:
-            self._sums.adopt(spans, self._row, n)
-        damaged = self._sums.damaged(self._row, n) if spans else []
-        whole = _without(spans, damaged)
-        if whole != spans:
-            warnings.warn(f"{self.path} is damaged: the samples that do not match are made again", stacklevel=3)
-        return whole
-
-    def _earlier_spans(self) -> list[Span]:
-        spans: list[Span] = []
-        whole = self.path.exists() and not self.path.is_symlink()  # a link is replaced, not written through
-        for path in files_of_all(self.path, ".json") if whole else []:
-            note = _read_note(path)
-            written = int(note.pop("written", 0))
-            listed = note.pop("spans", [(0, written)])
-            spans += [(start, stop) for start, stop in listed] if note == self._about else []
-        return merged(spans)
+    def _add(self, start: int, stop: int, content: bytes) -> None:
+        """A line of this process's checksums; the header's is the first."""
+        with naming(self._sums), open(self._sums, "a+b") as file:
+            if file.tell() and os.pread(file.fileno(), 1, file.tell() - 1) != b"\n":
+                file.write(b"\n")  # a process was killed while it wrote
+            file.write(f"{start} {stop} {zlib.crc32(content):08x}\n".encode())
 
 
-def _read_note(path: Path) -> dict[str, Any]:
-    """A damaged note is left out: its samples are made again."""
+def _holds(note: Path, about: dict[str, Any]) -> bool:
+    """Whether the note of a block says the same of it; one of an earlier version has more keys."""
     try:
-        note = json.loads(regular(path, NOTES).read_text(encoding="utf-8"))
-        crc = note.pop("crc32", None)
-        if crc not in (None, crc32({**note, "spans": [tuple(span) for span in note.get("spans", [])]})):
-            raise ValueError("its checksum does not match")
-        return dict(note)
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        warnings.warn(f"{path} is damaged ({error}): its samples are made again", stacklevel=2)
-        return {}
+        held = json.loads(regular(note, NOTES).read_text(encoding="utf-8"))
+        return {key: held.get(key) for key in about} == about
+    except (ValueError, AttributeError, RecursionError):
+        return False
 
 
-def _without(spans: list[Span], damaged: list[Span]) -> list[Span]:
-    """
-    >>> _without([(0, 10)], [(2, 4)])
-    [(0, 2), (4, 10)]
-    """
-    for low, high in damaged:
-        spans = [piece for a, b in spans for piece in ((a, min(b, low)), (max(a, high), b))]
-    return merged([span for span in spans if span[0] < span[1]])
+def samples_in(block: Path, row: int, n: int) -> tuple[Marks, Marks]:
+    """Which of ``n`` samples of ``row`` bytes are what was written, and which are damaged; each piece is read once."""
+    pieces, good, bad = _pieces(block), np.zeros(n, bool), np.zeros(n, bool)
+    head = block.stat().st_size - n * row
+    with open(block, "rb") as file:
+        whole = head >= 0 and zlib.crc32(file.read(head)) in pieces.pop((0, 0), ())
+        for (start, stop), sums in pieces.items():
+            if whole and 0 <= start < stop <= n:
+                file.seek(head + start * row)
+                found = good if zlib.crc32(file.read((stop - start) * row)) in sums else bad
+                found[start:stop] = True
+    return good, ~good if pieces and not whole else bad & ~good
+
+
+def _sums_of(block: Path) -> list[Path]:
+    """Checksums of every process: the first one's ``round-1.sums``, another's ``round-1.process-2.sums``."""
+    return [*block.parent.glob(f"{block.stem}.*sums")]
+
+
+def _pieces(block: Path) -> dict[tuple[int, int], set[int]]:
+    """Checksums by first sample and end of the piece; one that was written more than once may have any of several."""
+    found: dict[tuple[int, int], set[int]] = {}
+    for path in _sums_of(block):
+        for line in regular(path, NOTES).read_bytes().split(b"\n")[:-1]:
+            try:
+                start, stop, crc = line.split()
+                found.setdefault((int(start), int(stop)), set()).add(int(crc, 16))
+            except ValueError:
+                continue  # a line that is damaged tells of nothing
+    return found
 
 
 def exchange(file: BlockFile, pieces: Sequence[Labels], world: World) -> None:
@@ -176,7 +179,7 @@ def exchange(file: BlockFile, pieces: Sequence[Labels], world: World) -> None:
             for places in replace(world, rank=owner).mine(pieces):
                 start, n = int(places[0]), len(places)
                 content = world.broadcast(file.read(start, n) if world.rank == owner else b"", owner)
-                if world.is_node_writer and not file.holds(start, content):
+                if world.is_node_writer and file.read(start, n) != content:
                     file.put(content, start, n)
         world.barrier()
     file.there[:] = 1
@@ -185,6 +188,17 @@ def exchange(file: BlockFile, pieces: Sequence[Labels], world: World) -> None:
 def read_block(path: Path, *, on_disk: bool) -> Tensor | DiskImages:
     """The images of a finished block: in memory, or left where they are."""
     return DiskImages(path) if on_disk else torch.from_numpy(np.array(_mapped(path)))
+
+
+def check_block(path: Path, n: int, size: int) -> None:
+    """Refuse a finished block of ``n`` samples and ``size`` bytes of images that is not what was written."""
+    if not _sums_of(path):
+        warnings.warn(f"{path} has no checksums: damage to it cannot be noticed", stacklevel=2)
+    elif missing := n - int(samples_in(path, size // max(n, 1), n)[0].sum()):
+        raise MeadaError(
+            f"{path} is damaged: {missing:,} of its {n:,} samples do not match {path.stem}.sums; "
+            "the run cannot be resumed, train it again in another --out"
+        )
 
 
 def _mapped(path: Path) -> NDArray[Any]:
