@@ -8,8 +8,7 @@ import torch
 from PIL import Image
 
 from meada.datasets import DATASETS
-from meada.datasets.domains import PICTURES, domains, pacs
-from meada.datasets.pictures.tree import read_list
+from meada.datasets.domains import PICTURES, domains, pacs, read_list
 from meada.errors import MeadaError
 
 CLASSES = ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")

@@ -12,6 +12,7 @@ from meada.corruptions.constants import constants_of, table_for
 from meada.corruptions.operators import Levels
 from meada.corruptions.spatter import spatter
 from meada.errors import MeadaError, nearest
+from meada.images.inputs import as_images
 from meada.streams import Streams, sample_streams
 
 Batch = TypeVar("Batch", np.ndarray, torch.Tensor)
@@ -93,25 +94,14 @@ def _corrupt_block(
 
 def _checked(images: Any) -> np.ndarray:
     """The images as an array, or a sentence about what is wrong with them."""
-    if isinstance(images, torch.Tensor):
-        images = images.detach().cpu()
-        images = (images.float() if images.dtype == torch.bfloat16 else images).numpy()
-    if not isinstance(images, np.ndarray):
+    if not isinstance(images, np.ndarray | torch.Tensor):
         raise MeadaError(f"images must be a tensor or an array, got {type(images).__name__}")
-    if images.ndim != 4 or images.shape[1] not in (1, 3):
-        raise MeadaError(f"images must have shape (N, C, H, W) with 1 or 3 channels, got {images.shape}")
-    if not set(images.shape[2:]) <= set(SIDES):
-        raise MeadaError(f"images must have sides from 28 to 512 pixels, got {images.shape[2]}x{images.shape[3]}")
-    if images.dtype == np.uint8:
-        return images
-    if not np.issubdtype(images.dtype, np.floating):
-        raise MeadaError(f"images must be uint8 or float in [0, 1], got {images.dtype}")
-    if images.size and not (images.min() >= 0 and images.max() <= 1):  # NaN fails both
-        raise MeadaError(
-            f"float images must be in [0, 1], got values from {images.min():.4g} to {images.max():.4g} "
-            "(divide 8-bit values by 255)"
-        )
-    return images
+    pixels = as_images(images).cpu()
+    if pixels.shape[1] not in (1, 3):
+        raise MeadaError(f"images must have shape (N, C, H, W) with 1 or 3 channels, got {tuple(pixels.shape)}")
+    if not set(pixels.shape[2:]) <= set(SIDES):
+        raise MeadaError(f"images must have sides from 28 to 512 pixels, got {pixels.shape[2]}x{pixels.shape[3]}")
+    return (pixels.float() if pixels.dtype == torch.bfloat16 else pixels).numpy()
 
 
 def _positions(index: Any, count: int) -> Int64[np.ndarray, " N"]:

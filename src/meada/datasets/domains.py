@@ -1,41 +1,34 @@
 """Several domains in one tree of pictures: train on some of them, test on the others.
 
-PACS (section 4.2), VLCS, OfficeHome or anybody's own ``DOMAIN/CLASS/*.jpg``.
+PACS (section 4.2), VLCS, OfficeHome or anybody's own ``DOMAIN/CLASS/*.jpg``, with or without lists of which pictures
+are for training and which for tests.
 """
 
-import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
-import torch
-
-from meada.datasets.pictures.image_cache import Listing, load_images
-from meada.datasets.pictures.tree import Entry, Tree, part, read_tree
+from meada.datasets.pictures.listing import Picture, folders_in, is_picture
+from meada.datasets.pictures.parts import load, provenance, share, spread
 from meada.datasets.published.catalogue import PACS, advice
-from meada.datasets.task import Samples, Sizes, Task
+from meada.datasets.task import Sizes, Task
 from meada.errors import MeadaError, check_range, nearest
 from meada.files import data_root
+from meada.machine.limits import read_text
 from meada.machine.terminal import Count
 
-T = TypeVar("T")
 PICTURES = {"art_painting": 2_048, "cartoon": 2_344, "photo": 1_670, "sketch": 3_929}  # of PACS, as in Table 2
+
+Split = Literal["train", "crossval", "test"]
 
 
 def domains(
-    *,
-    folder: str,
-    targets: Sequence[str] = (),
-    sources: Sequence[str] = (),
-    side: int = 224,
-    per_domain: int | None = None,
-    held_out: float = 0.1,
-    seed: int = 0,
-    root: str | Path | None = None,
-    cache: str | Path | None = None,
-    tell: Count | None = None,
-) -> Task:
+    *, folder: str, targets: Sequence[str] = (), sources: Sequence[str] = (), side: int = 224,
+    per_domain: int | None = None, held_out: float = 0.1, seed: int = 0,
+    root: str | Path | None = None, cache: str | Path | None = None, tell: Count | None = None,
+) -> Task:  # fmt: skip
     """Train on ``sources``, test on ``targets``; of the two, the one left out is all the rest.
 
     So ``targets=["sketch"]`` is leave-one-domain-out, ``sources=["photo"]`` is single-source.
@@ -53,52 +46,66 @@ def domains(
     check_range("domains", "[1, inf)", side=side, per_domain=1 if per_domain is None else per_domain)
     check_range("domains", "(0, 1)", held_out=held_out)
     check_range("domains", "[0, inf)", seed=seed)
-    parts = _parts(folder, root, sources, targets, per_domain, held_out, seed)
-    held = {file for of_one in parts.held_out for file, _ in of_one}
-    both = (file for of_one in parts.train for file, _ in of_one if file in held)
-    parts.tree.faults.extend(f"{file} is in the train list and in the crossval list" for file in both)
-    joined, some = "+".join(parts.sources), "" if per_domain is None else f", {per_domain} of each"
-    named = {f"train {joined}{some}": parts.train, f"crossval {joined}": parts.held_out}
-    named |= {f"test {name}": [of_one] for name, of_one in zip(parts.targets, parts.test, strict=True)}
-    samples = _load(parts.tree, named, side, cache, tell)
+    tree, sources, fit, kept, tests = _parts(folder, root, sources, targets, per_domain, held_out, seed)
+    held = {p.file for p in kept}
+    both = [f"{p.file} is in the train list and in the crossval list" for p in fit if p.file in held]
+    joined, some = "+".join(sources), "" if per_domain is None else f", {per_domain} of each"
+    named = {f"train {joined}{some}": fit, f"crossval {joined}": kept}
+    named |= {f"test {name}": part for name, part in tests.items()}
+    empty = [f"no picture is left for '{name}'" for name, part in named.items() if not part]
+    samples = load(
+        {name: (tree.pictures, part) for name, part in named.items()}, tree.classes, sources, side,
+        cache=cache, tell=tell, faults=[*tree.faults, *both, *empty], lenient=False,
+    )  # fmt: skip
+    by = {"by": "the published lists"} if tree.lists else {}
     return Task(
-        classes=parts.tree.classes,
+        classes=tree.classes,
         train=samples[0],
         validation=samples[1],
-        targets=dict(zip(parts.targets, samples[2:], strict=True)),
-        sources=parts.sources,
-        provenance=_provenance(parts, side),
+        targets=dict(zip(tests, samples[2:], strict=True)),
+        sources=sources,
+        provenance=provenance(sources, fit, kept, tests, side, **by),
     )
 
 
 def domains_sizes(*, folder: str, side: int = 224, **settings: Any) -> Sizes:
     """Counted in the tree: files are listed, none is opened."""
     parts = _parts(folder, **{key: value for key, value in settings.items() if key not in ("cache", "tell")})
-    tested = dict(zip(parts.targets, map(len, parts.test), strict=True))
-    return Sizes(len(parts.tree.classes), sum(map(len, parts.train)), tested, len(parts.sources), side)
+    tested = {name: len(part) for name, part in parts.tests.items()}
+    return Sizes(len(parts.tree.classes), len(parts.fit), tested, len(parts.sources), side)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Where things are; ``faults`` grows as parts are read, and is raised once, as a whole."""
+
+    pictures: Path  # the folder of the domains
+    lists: Path | None  # the folder of DOMAIN_{train,crossval,test}_kfold.txt
+    domains: tuple[str, ...]
+    classes: tuple[str, ...]
+    faults: list[str] = field(default_factory=list)
 
 
 class Parts(NamedTuple):
-    """The pictures of each source to train on and held out, and of each target."""
+    """The pictures to train on and held out, of all sources, and those of each target."""
 
     tree: Tree
     sources: tuple[str, ...]
-    targets: tuple[str, ...]
-    train: list[list[Entry]]
-    held_out: list[list[Entry]]
-    test: list[list[Entry]]
+    fit: list[Picture]
+    kept: list[Picture]
+    tests: dict[str, list[Picture]]
 
 
 def _parts(
     folder: str, root: str | Path | None = None, sources: Sequence[str] = (), targets: Sequence[str] = (),
     per_domain: int | None = None, held_out: float = 0.1, seed: int = 0,
 ) -> Parts:  # fmt: skip
-    tree = read_tree(Path(folder) if Path(folder).is_dir() else data_root(root) / folder)
+    tree = _tree(Path(folder) if Path(folder).is_dir() else data_root(root) / folder)
     trained, tested = protocol(tree.domains, sources, targets)
-    entries = lambda names, split: [part(tree, name, split, held_out=held_out, seed=seed) for name in names]
-    kept = entries(trained, "crossval")
-    fit = [spread(of_one, per_domain) for of_one in entries(trained, "train")]
-    return Parts(tree, trained, tested, fit, kept, entries(tested, "test"))
+    entries = lambda names, split: [_part(tree, name, split, held_out, seed) for name in names]
+    kept = list(chain(*entries(trained, "crossval")))
+    fit = list(chain(*(spread(of_one, per_domain) for of_one in entries(trained, "train"))))
+    return Parts(tree, trained, fit, kept, dict(zip(tested, entries(tested, "test"), strict=True)))
 
 
 def protocol(
@@ -123,51 +130,81 @@ def protocol(
     return trained, tested
 
 
-def _load(
-    tree: Tree, parts: dict[str, list[list[Entry]]], side: int, cache: str | Path | None, tell: Count | None
-) -> list[Samples]:
-    """Read every part; faults of the tree and of its pictures are raised together."""
-    listings = [
-        Listing(name, tree.pictures, tuple(file for of_one in part for file, _ in of_one))
-        for name, part in parts.items()
-    ]
-    empty = [f"no picture is left for '{listing.name}'" for listing in listings if not listing.files]
-    images = load_images(listings, side, folder=cache, tell=tell or say, faults=[*tree.faults, *empty])
-    return [Samples(x, *_labels(part)) for x, part in zip(images, parts.values(), strict=True)]
+def _tree(folder: Path) -> Tree:
+    """``folder`` holds the domains, or holds them in ``images`` next to ``splits``."""
+    if not folder.is_dir():
+        raise MeadaError(f"{folder} must be a folder DOMAIN/CLASS/*.jpg, got none")
+    pictures = folder / "images" if (folder / "images").is_dir() else folder
+    lists = folder / "splits" if (folder / "splits").is_dir() else None
+    found = [domain for domain in folders_in(pictures) if domain != lists]
+    classes = sorted({folder.name for domain in found for folder in folders_in(domain)})
+    if not classes:
+        raise MeadaError(f"{pictures} must hold DOMAIN/CLASS folders, got none")
+    return Tree(pictures, lists, tuple(domain.name for domain in found), tuple(classes))
 
 
-def _labels(part: list[list[Entry]]) -> tuple[torch.Tensor, torch.Tensor]:
-    labels = [label for of_one in part for _, label in of_one]
-    sizes = torch.tensor([len(of_one) for of_one in part])
-    return torch.tensor(labels, dtype=torch.int64), torch.arange(len(part)).repeat_interleave(sizes)
+def _part(tree: Tree, domain: str, split: Split, held_out: float, seed: int) -> list[Picture]:
+    """The pictures of one domain for training, for choosing, or all of them for the test.
 
-
-def spread(entries: list[T], n: int | None) -> list[T]:
-    """Evenly over a list that goes class by class."""
-    if n is None or n >= len(entries):
+    Out of the published lists where there are any; else ``held_out`` of each class is kept from
+    training, drawn by ``seed``.
+    """
+    found = {name: _pictures(tree.pictures, domain, name) for name in tree.classes}
+    tree.faults.extend(f"{domain}/{name} holds no picture" for name, some in found.items() if not some)
+    if tree.lists is not None:
+        known = {p.file for some in found.values() for p in some}
+        path = tree.lists / f"{domain}_{split}_kfold.txt"
+        entries = _listed(tree, path, domain, known)
+        if split != "crossval" and entries:  # a few pictures to choose by may lack a rare class
+            there = {p.label for p in entries}
+            unnamed = [name for name, some in found.items() if some and name not in there]
+            tree.faults.extend(f"{path.name} names no picture of {name}" for name in unnamed)
         return entries
-    return [entries[i * len(entries) // n] for i in range(n)]
+    if split != "test":
+        side = 1 if split == "crossval" else 0
+        found = {name: share(some, held_out, f"{seed} {domain} {name}")[side] for name, some in found.items()}
+    return list(chain(*found.values()))
 
 
-def _provenance(parts: Parts, side: int) -> dict[str, str]:
-    by = "the published lists" if parts.tree.lists else "a seeded draw by class"
-    how = f"at {side}x{side} (Pillow, bilinear)"
-    trained = {
-        name: f"{len(fit):,} pictures to train on, {len(kept):,} held out, by {by}, {how}"
-        for name, fit, kept in zip(parts.sources, parts.train, parts.held_out, strict=True)
-    }
-    tested = {
-        name: f"{len(of_one):,} pictures to test on, {how}"
-        for name, of_one in zip(parts.targets, parts.test, strict=True)
-    }
-    return {**trained, **tested}
+def _pictures(folder: Path, domain: str, name: str) -> list[Picture]:
+    if not (folder / domain / name).is_dir():
+        return []
+    files = sorted((folder / domain / name).iterdir())
+    return [Picture(f"{domain}/{name}/{file.name}", name, domain) for file in files if is_picture(file)]
 
 
-def say(done: int, total: int) -> None:
-    """On a terminal, one line that counts."""
-    if sys.stderr.isatty() and (done % 50 == 0 or done == total):
-        end = "\n" if done == total else ""
-        print(f"\rdecoding pictures, once: {done:,} of {total:,}", end=end, file=sys.stderr)
+def _listed(tree: Tree, path: Path, domain: str, known: set[str]) -> list[Picture]:
+    if not path.is_file():
+        tree.faults.append(f"the list {path.name} is missing")
+        return []
+    entries, faults = read_list(path, tree.classes)
+    strange = [p.file for p in entries if p.domain != domain]
+    missing = [p.file for p in entries if p.domain == domain and p.file not in known]
+    tree.faults.extend(faults)
+    tree.faults.extend(f"{path.name} names {name}, which is not there" for name in missing)
+    tree.faults.extend(f"{path.name} names {name} of another domain" for name in strange)
+    return [p for p in entries if p.file in known]
+
+
+def read_list(path: Path, classes: Sequence[str]) -> tuple[list[Picture], list[str]]:
+    """Lines ``DOMAIN/CLASS/NAME LABEL``, and what is wrong with others.
+
+    Labels are 1..K, in the order of the classes' names.
+    """
+    entries, faults = list[Picture](), list[str]()
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        name, _, label = line.strip().rpartition(" ")
+        folders, at = name.split("/"), f"{path.name} line {number}"
+        if not line.strip():
+            continue
+        if len(folders) != 3 or not label.isdecimal() or not 1 <= int(label) <= len(classes):
+            must = f"must be DOMAIN/CLASS/NAME and a label from 1 to {len(classes)}"
+            faults.append(f"{at} {must}, got '{line.strip()}'")
+        elif classes[int(label) - 1] != folders[1]:
+            faults.append(f"{at} labels {name} as {label}, which stands for {classes[int(label) - 1]}")
+        else:
+            entries.append(Picture(name, folders[1], folders[0]))
+    return entries, faults
 
 
 def pacs(

@@ -1,15 +1,11 @@
 """The data set ``folder``: split a folder into training and held-out pictures, and test on other folders."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import torch
-
-from meada.datasets.domains import say, spread
-from meada.datasets.pictures.image_cache import Listing, load_images
 from meada.datasets.pictures.listing import Picture, list_pictures
+from meada.datasets.pictures.parts import load, provenance, spread
 from meada.datasets.pictures.split import alike, split, warnings
 from meada.datasets.pictures.survey import FEWEST, Survey, summary, survey
 from meada.datasets.task import Samples, Task
@@ -20,19 +16,10 @@ Chosen = tuple[Survey, list[Picture]]  # a folder, and those of its pictures tha
 
 
 def folder(
-    *,
-    path: str,
-    tests: Sequence[str] = (),
-    side: int = 224,
-    train: int | None = None,
-    test: int | None = None,
-    held_out: float = 0.2,
-    seed: int = 0,
-    group: str = "",
-    multilabel: bool = False,
-    cache: str | Path | None = None,
-    tell: Count | None = None,
-) -> Task:
+    *, path: str, tests: Sequence[str] = (), side: int = 224, train: int | None = None, test: int | None = None,
+    held_out: float = 0.2, seed: int = 0, group: str = "", multilabel: bool = False,
+    cache: str | Path | None = None, tell: Count | None = None,
+) -> Task:  # fmt: skip
     """Pictures from ``CLASS/*.jpg``, ``DOMAIN/CLASS/*.jpg`` or a CSV file of path,label.
 
     Files that cannot be decoded and classes without pictures are left out and listed in the
@@ -69,9 +56,11 @@ def folder(
     fit = spread(whole, train)
     found = targets(tests, own, group=group, cache=cache, tell=tell)
     met = {name: (one, spread(part, test)) for name, (one, part) in found.items()}
-    parts = {f"train {train or 'all'}": (own, fit), "held out": (own, kept)}
-    parts |= {f"test {name} {test or 'all'}": part for name, part in met.items()}
-    samples = _load(parts, own, side, cache, tell)
+    used = {name: part for name, (_, part) in met.items()}
+    parts = {f"train {train or 'all'}": (own.root, fit), "held out": (own.root, kept)}
+    parts |= {f"test {name} {test or 'all'}": (one.root, part) for name, (one, part) in met.items()}
+    samples = load(parts, own.classes, own.domains, side, cache=cache, tell=tell)
+    said = provenance(own.domains, fit, kept, used, side)
     return Task(
         classes=own.classes,
         train=samples[0],
@@ -79,7 +68,7 @@ def folder(
         targets=dict(zip(met, samples[2:], strict=True)),
         sources=own.domains,
         multilabel=own.multilabel,
-        provenance=_provenance(own, fit, kept, met, side) | _warnings(own, whole, kept, met),
+        provenance=said | _left_out(own, met) | _warnings(own, whole, kept, met),
     )
 
 
@@ -92,8 +81,7 @@ def targets(
     for test in tests:
         one = survey(Path(test), group=_group_of(Path(test), group), cache=cache, tell=tell)
         if own.multilabel and one.classes != classes:
-            theirs, ours = (", ".join(names[:4]) for names in (one.classes, classes))
-            raise MeadaError(f"test '{test}' must have the label columns {ours}, got {theirs}")
+            raise MeadaError(f"test '{test}' must have the label columns {_few(classes)}, got {_few(one.classes)}")
         if both := [file for file, look in one.looks.items() if look.content in learnt]:
             raise MeadaError(
                 f"test '{test}' must hold none of the pictures to train on, got {len(both):,} of the same pixels, "
@@ -102,8 +90,8 @@ def targets(
         for domain in one.domains:
             known = [p for p in one.pictures if p.domain == domain and (own.multilabel or p.label in classes)]
             if not known:
-                theirs, ours = (", ".join(list(names)[:4]) for names in (one.classes, classes))
-                raise MeadaError(f"test '{test}' must have some of the classes {ours}, got {theirs}")
+                got = f"{_few(classes)}, got {_few(one.classes)}"
+                raise MeadaError(f"test '{test}' must have some of the classes {got}")
             found[_free(domain, Path(test), {*found, *own.domains})] = (one, known)
     return found
 
@@ -114,12 +102,13 @@ def read_pictures(path: Path, classes: Sequence[str] | None, side: int) -> Sampl
     classes = found.classes if classes is None else classes
     known = [p for p in found.pictures if p.label in classes]
     if not known:
-        theirs, ours = (", ".join(list(names)[:4]) for names in (found.classes, classes))
-        raise MeadaError(f"{path} must have some of the classes {ours}, got {theirs}")
-    listing = Listing("all", found.root, tuple(p.file for p in known))
-    (images,) = load_images([listing], side, tell=say, lenient=True)
-    labels = torch.tensor([list(classes).index(p.label) for p in known], dtype=torch.int64)
-    return Samples(images, labels)
+        raise MeadaError(f"{path} must have some of the classes {_few(classes)}, got {_few(found.classes)}")
+    one_label = [p._replace(labels=()) for p in known]
+    return load({"all": (found.root, one_label)}, classes, (), side)[0]
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:4])
 
 
 def _group_of(test: Path, group: str) -> str:
@@ -137,39 +126,12 @@ def _free(name: str, path: Path, taken: Collection[str]) -> str:
     return next(one for one in names if one not in taken)
 
 
-def _load(
-    parts: Mapping[str, Chosen], own: Survey, side: int, cache: str | Path | None, tell: Count | None
-) -> list[Samples]:
-    listings = [Listing(name, of.root, tuple(p.file for p in chosen)) for name, (of, chosen) in parts.items()]
-    images = load_images(listings, side, folder=cache, tell=tell or say, lenient=True)
-    return [Samples(x, *_labels(chosen, own)) for x, (_, chosen) in zip(images, parts.values(), strict=True)]
-
-
-def _labels(chosen: Sequence[Picture], own: Survey) -> tuple[torch.Tensor, torch.Tensor]:
-    label = {name: k for k, name in enumerate(own.classes)}
-    domain = {name: k for k, name in enumerate(own.domains)}
-    if own.multilabel:
-        labels = torch.tensor([p.labels for p in chosen], dtype=torch.float32)
-    else:
-        labels = torch.tensor([label[p.label] for p in chosen], dtype=torch.int64)
-    return labels, torch.tensor([domain.get(p.domain, 0) for p in chosen], dtype=torch.int64)
-
-
-def _provenance(
-    own: Survey, fit: Sequence[Picture], kept: Sequence[Picture], met: Mapping[str, Chosen], side: int
-) -> dict[str, str]:
-    how = f"at {side}x{side} (Pillow, bilinear)"
-    learnt, held = (Counter(p.domain for p in part) for part in (fit, kept))
-    said = {
-        name: f"{learnt[name]:,} pictures to train on, {held[name]:,} held out, by a seeded draw by class, {how}"
-        for name in own.domains
-    }
-    said |= {name: f"{len(part):,} pictures to test on, {how}" for name, (_, part) in met.items()}
+def _left_out(own: Survey, met: Mapping[str, Chosen]) -> dict[str, str]:
     left = {**own.skipped, **{k: v for one, _ in met.values() for k, v in one.skipped.items()}}
     unknown = [] if own.multilabel else sorted({p.label for s, _ in met.values() for p in s.pictures} - {*own.classes})
     notes = [summary(left)] if left else []
     notes += [*own.remarks, *(f"class '{name}' of a test folder is unknown" for name in unknown)]
-    return said | ({"left out": "; ".join(notes)} if notes else {})
+    return {"left out": "; ".join(notes)} if notes else {}
 
 
 def _warnings(own: Survey, fit: list[Picture], kept: list[Picture], met: Mapping[str, Chosen]) -> dict[str, str]:

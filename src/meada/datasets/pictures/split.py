@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from meada.datasets.pictures.listing import Picture
+from meada.datasets.pictures.parts import share
 from meada.datasets.pictures.survey import Survey, grouped, near
-from meada.datasets.pictures.tree import share
 from meada.errors import MeadaError
 from meada.streams import stream
 
@@ -71,7 +71,7 @@ def _cells(own: Survey) -> dict[Cell, list[Picture]]:
 def _one_by_one(own: Survey, held_out: float, seed: int) -> set[str]:
     """A draw of each cell by itself."""
     files = {cell: [p.file for p in pictures] for cell, pictures in _cells(own).items()}
-    drawn = (share(some, "crossval", held_out, f"{seed} {cell[0]} {cell[1]}") for cell, some in files.items())
+    drawn = (share(some, held_out, f"{seed} {cell[0]} {cell[1]}")[1] for cell, some in files.items())
     return {file for some in drawn for file in some}
 
 
