@@ -23,7 +23,7 @@ def test_an_entry_goes_by_its_own_name_and_keeps_its_files_in_its_own_folder(nam
         assert file.path.split("/")[0] == entry.files[0].path.split("/")[0]
         assert file.md5 is None or re.fullmatch("[0-9a-f]{32}", file.md5)
         # without a checksum nobody could tell whether a download is right
-        assert file.url is None or (file.md5 and file.url.endswith(file.name))
+        assert file.url is None or (file.md5 and file.size and file.url.endswith(file.name))
 
 
 def test_every_digits_domain_is_in_the_catalogue():

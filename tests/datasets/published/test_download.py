@@ -119,7 +119,7 @@ def test_a_whole_file_is_put_in_place(site: Site, file: File, tmp_path: Path):
 
 def test_an_interrupted_download_goes_on_where_it_broke_off(site: Site, file: File, tmp_path: Path, part: Path):
     site.cut = 100_000
-    with pytest.raises(MeadaError, match="broke off at 100,000 of 307,200 bytes.*continues from there"):
+    with pytest.raises(MeadaError, match="broke off at 100,000 of 307,200 bytes.*continues there"):
         fetch(file, tmp_path)
     assert part.read_bytes() == CONTENT[:100_000]
     assert not (tmp_path / file.path).exists()
@@ -130,13 +130,12 @@ def test_an_interrupted_download_goes_on_where_it_broke_off(site: Site, file: Fi
 
 
 def test_a_broken_chunked_download_is_kept_and_resumed(site: Site, file: File, tmp_path: Path, part: Path):
-    unknown = replace(file, size=None)
     site.chunked, site.cut = True, 50_000
-    with pytest.raises(MeadaError, match=r"broke off at [\d,]+ bytes"):
-        fetch(unknown, tmp_path)
+    with pytest.raises(MeadaError, match=r"broke off at [\d,]+ of 307,200 bytes"):
+        fetch(file, tmp_path)
     assert 0 < part.stat().st_size <= 50_000
     site.cut = None
-    assert fetch(unknown, tmp_path).read_bytes() == CONTENT
+    assert fetch(file, tmp_path).read_bytes() == CONTENT
 
 
 def test_ctrl_c_keeps_what_has_arrived(site: Site, file: File, tmp_path: Path, part: Path):
@@ -167,8 +166,6 @@ def test_a_server_that_answers_another_range_is_asked_again_for_all(site: Site, 
 
 
 def test_a_part_beyond_the_server_s_file_is_begun_afresh(site: Site, file: File, tmp_path: Path, part: Path):
-    part.write_bytes(CONTENT + b"more")
-    assert fetch(replace(file, size=None), tmp_path).read_bytes() == CONTENT
     part.write_bytes(CONTENT + b"more")
     assert fetch(file, tmp_path).read_bytes() == CONTENT
 
@@ -266,10 +263,6 @@ def test_a_root_that_is_a_file_is_one_sentence(site: Site, file: File, tmp_path:
     (tmp_path / "root").write_text("")
     with pytest.raises(MeadaError, match="cannot be written: "):
         fetch(file, tmp_path / "root")
-
-
-def test_a_file_without_checksum_is_taken_at_its_size(site: Site, file: File, tmp_path: Path):
-    assert fetch(replace(file, md5=None), tmp_path).read_bytes() == CONTENT
 
 
 def test_what_arrives_is_not_written_through_a_link(site: Site, file: File, tmp_path: Path):

@@ -26,9 +26,7 @@ def outstanding(entry: Domain, root: Path, force: bool = False) -> list[File]:
     """Which files of a domain are to be downloaded; an error if that cannot or should not be."""
     if not fetchable(entry):
         places = " and ".join(str(root / file.path) for file in entry.files)
-        raise MeadaError(
-            f"{entry.name} has no address to download from: get it from {entry.page}, and put it at {places}"
-        )
+        raise MeadaError(f"{entry.name} has no address to download from: get it from {entry.page}; put it at {places}")
     return [file for file in entry.files if force or not _in_place(file, root)]
 
 
@@ -37,80 +35,66 @@ def _in_place(file: File, root: Path) -> bool:
     if not target.exists():
         return False
     found = "none (it is a folder)" if target.is_dir() else catalogue.md5(target)
-    if file.md5 in (None, found):
+    if file.md5 == found:
         return True
-    raise MeadaError(
-        f"{target} is there with md5 {found}, {catalogue.verdict(file, found)}: move it away, "
-        "or replace it with --force"
-    )
+    raise MeadaError(f"{target} has md5 {found}, not the published {file.md5}: move it away or replace it with --force")
 
 
 def fetch(file: File, root: Path, progress: Progress = lambda done, total: None) -> Path:
-    """Download ``file`` to its place below ``root``.
+    """Download ``file``, whose size and checksum are published, to its place below ``root``.
 
     What arrives is kept in ``NAME.part`` until it is whole and its checksum is the published one;
     after an interruption the next call goes on from there.
     """
-    target = root / file.path
+    target, size = root / file.path, file.size or 0
     part = target.with_name(target.name + ".part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        if part.is_symlink():
+        if part.is_symlink() or _size(part) > size:
             part.unlink()  # what arrives is written here, not where somebody's link leads
-        if file.size is not None and _size(part) > file.size:
-            part.unlink()
-        if file.size is None or _size(part) < file.size:
-            _receive(file, part, progress)
-        found = catalogue.md5(part)
-        if file.md5 not in (None, found):
+        if _size(part) < size:
+            _receive(file, part, size, progress)
+        if (found := catalogue.md5(part)) != file.md5:
             part.unlink()  # more bytes cannot make it right
-            raise MeadaError(
-                f"{file.url} gave a file with md5 {found}, {catalogue.verdict(file, found)}: "
-                "it was deleted; run the same command to download it again"
-            )
+            got = f"md5 {found}, not the published {file.md5}"
+            raise MeadaError(f"{file.url} gave a file with {got}: run the same command to download it again")
         os.replace(part, target)
     except OSError as error:
         raise MeadaError(f"{error.filename or part} cannot be written: {error.strerror}") from error
     return target
 
 
-def _receive(file: File, part: Path, progress: Progress) -> None:
+def _receive(file: File, part: Path, size: int, progress: Progress) -> None:
     """Append to ``part`` what the server still has to give."""
-    response, start, total = _ask(file, _size(part))
-    done = start
+    response, done, offered = _ask(file, _size(part))
     with response:
         chunk = _read(response)
         # checked before what is already there is touched
-        if start == 0 and catalogue.looks_like_html(chunk or b""):
+        if done == 0 and catalogue.looks_like_html(chunk):
             raise _web_page(file)
-        if chunk is not None and file.size is not None and total != file.size:
-            raise MeadaError(f"{file.url} offers {total:,} bytes: {file.size:,} are published")
-        if chunk is not None:
-            with part.open("ab") as stream:
-                stream.truncate(start)  # 0 where the server sends the whole file again
-                while chunk:
-                    done += len(chunk)
-                    if total is not None and done > total:
-                        raise MeadaError(f"{file.url} sends more than {total:,} bytes")
-                    stream.write(chunk)
-                    progress(done, total)
-                    chunk = _read(response)
-                stream.flush()
-                os.fsync(stream.fileno())
-    if chunk is None or (total is not None and done < total):
-        of = "" if total is None else f" of {total:,}"
-        raise MeadaError(
-            f"{file.url} broke off at {_size(part):,}{of} bytes: they are kept in {part}, "
-            "and the same command continues from there"
-        )
+        if chunk and offered not in (None, size):
+            raise MeadaError(f"{file.url} offers {offered:,} bytes: {size:,} are published")
+        with part.open("ab") as stream:
+            while chunk:
+                if done + len(chunk) > size:
+                    raise MeadaError(f"{file.url} sends more than {size:,} bytes")
+                stream.truncate(done)  # 0 where the server sends the whole file again
+                stream.write(chunk)
+                done += len(chunk)
+                progress(done, size)
+                chunk = _read(response)
+            stream.flush()
+            os.fsync(stream.fileno())
+    if done < size:
+        raise MeadaError(f"{file.url} broke off at {_size(part):,} of {size:,} bytes: the same command continues there")
 
 
-def _read(response: Response) -> bytes | None:
-    """The next bytes; empty at the end, None where the connection fails."""
+def _read(response: Response) -> bytes:
+    """The next bytes; empty at the end, or where the connection fails."""
     try:
         return response.read1(CHUNK)
     except (OSError, http.client.HTTPException):
-        return None
+        return b""
 
 
 def _web_page(file: File) -> MeadaError:
@@ -122,7 +106,7 @@ def _size(part: Path) -> int:
 
 
 def _ask(file: File, have: int) -> tuple[Response, int, int | None]:
-    """Ask for the file from byte ``have`` on: the answer, the byte it starts at, and the file's size if it is known.
+    """Ask for the file from byte ``have`` on: the answer, the byte it starts at, and the file's size if it is told.
 
     A server that will not give just the rest is asked for the whole.
     """
@@ -137,7 +121,7 @@ def _ask(file: File, have: int) -> tuple[Response, int, int | None]:
         if start != have:
             response.close()
             return _ask(file, 0)
-    return response, start, int(total) if total.isdecimal() else file.size
+    return response, start, int(total) if total.isdecimal() else None
 
 
 def _open(file: File, have: int) -> Response:
@@ -164,14 +148,10 @@ def _check_scheme(url: str) -> None:
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """A few redirections, to http and https only, and never from https down to http."""
+    """A few redirections, to http and https only; the checksum says whether the file is the right one."""
 
     max_redirections = REDIRECTS
 
-    def redirect_request(
-        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
-    ) -> urllib.request.Request | None:
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         _check_scheme(newurl)
-        if req.type == "https" and urlsplit(newurl).scheme == "http":
-            raise MeadaError(f"{req.full_url} redirects to {newurl}, which is not encrypted")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
