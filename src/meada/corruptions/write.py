@@ -8,7 +8,6 @@ all, so a second call goes on where the first one stopped.
 import fcntl
 import json
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -34,7 +33,7 @@ from meada.corruptions.constants import constants_of, table_for
 from meada.corruptions.sources import Stack, Tree
 from meada.corruptions.weather import frost_source
 from meada.errors import MeadaError, nearest
-from meada.files import naming, write_bytes, write_json, write_npy
+from meada.files import DRAFT, naming, write_bytes, write_json, write_npy
 from meada.machine.limits import map_npy
 from meada.machine.terminal import Tell
 
@@ -44,7 +43,6 @@ PICTURES = 8  # of a tree, per task
 NAMES = 150  # pixels to the left of the picture of all corruptions
 GAP = 4
 SIDE = 96  # small images are enlarged by a whole factor to at least this
-DRAFT = re.compile(r"\..+\.(npy|png|json)\.[a-z0-9_]{8}")  # what meada.files leaves when it is killed
 
 
 @dataclass(frozen=True)
@@ -160,10 +158,8 @@ def _save_png(path: Path, image: Image.Image) -> None:
     write_bytes(path, file.getvalue())
 
 
-# --- the published layout: NAME.npy with the images of each severity in turn, and labels.npy
-
-
 def _write_stack(source: Stack, out: Path, settings: Settings, run: Run, tell: Tell) -> None:
+    """The published layout: NAME.npy with the images of each severity in turn, and labels.npy."""
     labels = np.tile(np.asarray(source.labels), len(settings.severities))
     small = labels.min() >= 0 and labels.max() < 256
     write_npy(out / "labels.npy", labels.astype(np.uint8 if small else np.int64))
@@ -209,10 +205,8 @@ def _corrupt_chunk(
     return len(images)
 
 
-# --- a folder tree: NAME/SEVERITY/ and then the path that the picture had, as PNG
-
-
 def _write_tree(source: Tree, out: Path, settings: Settings, run: Run, tell: Tell) -> None:
+    """A folder tree: NAME/SEVERITY/ and then the path that the picture had, as PNG."""
     numbers = range(len(source.paths))
     tasks = [partial(_corrupt_pictures, source, out, numbers[i : i + PICTURES], settings) for i in numbers[::PICTURES]]
     for done in accumulate(run(tasks)):
@@ -232,9 +226,6 @@ def _corrupt_pictures(source: Tree, out: Path, numbers: Sequence[int], settings:
                 corrupted = settings.corrupt(image[None], name, severity, [number])
                 _save_png(path, as_pillow(corrupted[0]))
     return len(numbers)
-
-
-# --- a picture of all corruptions: a row for each, severity growing to the right
 
 
 def picture(image: UInt8[np.ndarray, "C H W"], names: Sequence[str], settings: Settings) -> Image.Image:
@@ -258,9 +249,6 @@ def picture(image: UInt8[np.ndarray, "C H W"], names: Sequence[str], settings: S
 
 def as_pillow(image: UInt8[np.ndarray, "C H W"]) -> Image.Image:
     return Image.fromarray(image[0] if len(image) == 1 else np.ascontiguousarray(image.transpose(1, 2, 0)))
-
-
-# --- processes
 
 
 @contextmanager

