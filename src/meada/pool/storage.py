@@ -20,13 +20,18 @@ from meada.machine.distributed import World
 from meada.machine.limits import map_npy
 from meada.types import Labels
 
+TOUCHED = 64 << 10  # bytes that the kernel maps around a page that is asked for
+RESIDENT = 512 << 20  # bytes of a file on disk that may be in the process at once
 NUMPY = {torch.uint8: np.uint8, torch.float32: np.float32, torch.float64: np.float64}
 
 Marks = NDArray[np.bool_]  # one for each sample of a block
 
 
 class DiskImages:
-    """A finished ``.npy`` file, indexed like a tensor; mapped anew for each read, since read pages add up."""
+    """A finished ``.npy`` file, indexed like a tensor.
+
+    The file is mapped, and after some reads let go of and mapped again: pages that were read do not add up.
+    """
 
     def __init__(self, path: Path) -> None:
         array = _mapped(path)
@@ -35,6 +40,8 @@ class DiskImages:
             raise MeadaError(f"{path} is damaged: images must be uint8 or floats, got {array.dtype}")
         self.path, self.dtype = path, dtype
         self.shape: tuple[int, ...] = tuple(array.shape)
+        self._array: NDArray[Any] | None = None
+        self._read = 0  # bytes that may have come into memory since the file was mapped
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -44,8 +51,14 @@ class DiskImages:
         return torch.Size(self.shape).numel() * self.dtype.itemsize
 
     def __getitem__(self, index: Labels | slice) -> Tensor:
-        taken = np.asarray(_mapped(self.path))[index.numpy() if isinstance(index, Tensor) else index]
-        return torch.from_numpy(taken if taken.base is None else taken.copy())  # a slice is a view of the map
+        where = index.numpy() if isinstance(index, Tensor) else index
+        self._array = np.asarray(_mapped(self.path)) if self._array is None else self._array
+        taken = self._array[where]
+        taken = taken.copy() if taken.base is not None else taken  # a slice is a view of the map
+        self._read += len(taken) * max(TOUCHED, self.nbytes // max(len(self), 1))
+        if self._read > RESIDENT:
+            self._array, self._read = None, 0
+        return torch.from_numpy(taken)
 
 
 class BlockFile:

@@ -148,10 +148,12 @@ def _check_scheme(url: str) -> None:
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """A few redirections, to http and https only; the checksum says whether the file is the right one."""
+    """A few redirections, to http and https only, and never from https down to http."""
 
     max_redirections = REDIRECTS
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         _check_scheme(newurl)
+        if req.type == "https" and urlsplit(newurl).scheme == "http":
+            raise MeadaError(f"{req.full_url} redirects to {newurl}, which is not encrypted")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
