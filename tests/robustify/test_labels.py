@@ -19,9 +19,8 @@ from meada.methods.parts.descent import Descent
 from meada.objective import Objective, bernoulli_cross_entropy
 from meada.robustify import labels, training
 from meada.robustify.outcome import entropy_limit
-from meada.robustify.own import fitted
 from meada.robustify.probe import best_head
-from meada.robustify.scoring import full_score
+from meada.robustify.scoring import fitted, full_score
 
 LOGITS = torch.tensor([[2.0, -1.0], [1.0, 3.0], [-2.0, 0.5], [-1.0, -3.0]])
 TRUTH = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [1.0, 0.0]])

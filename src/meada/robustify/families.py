@@ -1,6 +1,5 @@
 """Choose the families of image changes to train on: if colour separates the classes, views do not change it."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +17,6 @@ from meada.types import Images
 HELD = 300  # maximum of held-out pictures used for the choice
 LIMIT = 0.25  # largest share of the accuracy above chance that the probe may lose on grey pictures
 KEEPING = ("random_convolution", "colour_curve")  # members that can change brightness only
-BATCH = 64
 
 
 def choose_families(probe: nn.Module, held: Samples) -> dict[str, Any]:
@@ -27,17 +25,17 @@ def choose_families(probe: nn.Module, held: Samples) -> dict[str, Any]:
     Decision 0078 compares this with other signals.
     """
     some = fixed_subset("families", held, HELD)
-    read = lambda x: accuracy(predict(probe, x, batch_size=BATCH), some.labels)
+    read = lambda x: accuracy(predict(probe, x, batch_size=64), some.labels)
     colour, without = read(some.images), read(grey(as_float(some.images)))
     lost = (colour - without) / max(colour - chance(some.labels), 1.0)
     return {"colour": lost <= LIMIT, "lost": lost, "probe": colour, "probe_on_grey": without, "n": len(some)}
 
 
-def space_of(colour: bool, members: Sequence[str] = tuple(MEMBERS)) -> Space:
+def space_of(colour: bool) -> Space:
     """The wide space; without ``colour``, its members change only brightness or are left out."""
-    spaces = [MEMBERS[name]() for name in members]
+    spaces = [member() for member in MEMBERS.values()]
     if not colour:
-        spaces = [s if "colour" not in s.families else luminance(s) for s in spaces
+        spaces = [luminance(s) if s.name in KEEPING else s for s in spaces
                   if "colour" not in s.families or s.name in KEEPING]  # fmt: skip
     return skip_mix(one_of(*spaces, name="wide" if colour else "wide without colour"))
 

@@ -3,7 +3,7 @@
 import math
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
-from meada.algorithm import Plan as Schedule
-from meada.algorithm import Watch, begin, train
+from meada import algorithm
 from meada.averaging import RunningMean
 from meada.datasets import Samples
 from meada.images.augment import flip_and_crop
@@ -25,8 +24,7 @@ from meada.minimise import Training, refuse_non_finite
 from meada.networks.freezing import batch_norm_frozen
 from meada.objective import Objective
 from meada.pool import Pool
-from meada.robustify.labels import loss as likelihood_loss
-from meada.robustify.labels import risk
+from meada.robustify import labels
 from meada.runs.checkpoint import load_checkpoint, save_checkpoint
 from meada.spaces import Space, find_space
 from meada.types import Batch, Scalar
@@ -48,15 +46,13 @@ class Tuning:
     clip: float = math.inf  # maximum gradient norm
 
 
-@dataclass
-class Tuned:
-    net: nn.Module
-    mean: RunningMean = field(default_factory=RunningMean)
+def clean_loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
+    return labels.loss(net(batch.x), batch.y)
 
 
 def plain(side: int) -> Method:
     """Ordinary fine-tuning: cross-entropy on randomly flipped and cropped pictures."""
-    return Method(loss=risk, augment=partial(flip_and_crop, padding=max(side // 8, 1)))
+    return Method(loss=clean_loss, augment=partial(flip_and_crop, padding=max(side // 8, 1)))
 
 
 def hardened(side: int, space: Space | str, *, views: int, hardness: float) -> Method:
@@ -73,14 +69,14 @@ def clean_and_view(
         net, batch.x, batch.y, find_space(space), Objective(beta=1.0, gamma=0.0), k=views, hardness=hardness,
         seed=context.seed, step=context.step, rows=np.asarray(batch.sample_index),
     )  # fmt: skip
-    return 2 * likelihood_loss(net(torch.cat([batch.x, view])), torch.cat([batch.y, batch.y]))
+    return 2 * labels.loss(net(torch.cat([batch.x, view])), torch.cat([batch.y, batch.y]))
 
 
-def with_rows(method: Method, labels: Tensor) -> Method:
+def with_rows(method: Method, rows: Tensor) -> Method:
     """Look up rows of a label matrix by sample index, since a pool holds one class number per picture."""
 
     def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
-        return method.loss(net, batch._replace(y=labels[batch.sample_index]), context)
+        return method.loss(net, batch._replace(y=rows[batch.sample_index]), context)
 
     return replace(method, loss=loss)
 
@@ -93,30 +89,30 @@ def clip_gradient(net: nn.Module, largest: float, *_: object) -> None:
 
 def tune(
     net: nn.Module, samples: Samples, how: Tuning, checkpoint: Path | None = None, tell: Count = lambda *_: None
-) -> Tuned:
-    """Train ``net`` in place; an existing checkpoint is resumed with bitwise the same result."""
-    several = samples.labels.ndim == 2
-    pool = Pool(
-        samples.images, torch.zeros(len(samples), dtype=torch.int64) if several else samples.labels, store="uint8"
-    )
-    method = with_rows(how.method, samples.labels) if several else how.method
-    training, tuned = begin(net, pool, method, how.descent, seed=how.seed), Tuned(net)
+) -> RunningMean:
+    """Train ``net`` in place; gives the mean of its weights. A checkpoint is resumed with bitwise the same result."""
+    method, y, mean = how.method, samples.labels, RunningMean()
+    if y.ndim == 2:
+        method, y = with_rows(method, y), torch.zeros(len(y), dtype=torch.int64)
+    pool = Pool(samples.images, y, store="uint8")
+    training = algorithm.begin(net, pool, method, how.descent, seed=how.seed)
     training.optimiser.register_step_pre_hook(partial(clip_gradient, net, how.clip))
     if checkpoint and checkpoint.is_file():
-        tuned.mean.load_state_dict(load_checkpoint(checkpoint, training)["mean"])
+        mean.load_state_dict(load_checkpoint(checkpoint, training)["mean"])
     saved = time.monotonic()
 
     def stepped(training: Training, loss: Tensor) -> None:
         nonlocal saved
         refuse_non_finite(float(loss), training.step)
         if training.step > how.average_from * how.steps:
-            tuned.mean.add(net.state_dict())
+            mean.add(net.state_dict())
         if checkpoint and time.monotonic() - saved > SAVE_SECONDS:
-            save_checkpoint(checkpoint, training, {"mean": tuned.mean.state_dict()})
+            save_checkpoint(checkpoint, training, {"mean": mean.state_dict()})
             saved = time.monotonic()
         tell(training.step, how.steps)
 
-    schedule = Schedule(rounds=0, min_steps=0, total_steps=how.steps, batch_size=how.batch_size)
+    plan = algorithm.Plan(rounds=0, min_steps=0, total_steps=how.steps, batch_size=how.batch_size)
+    watch = algorithm.Watch(stepped=stepped)
     with batch_norm_frozen(net) if how.frozen else nullcontext():
-        train(training, pool, method, schedule, how.descent, seed=how.seed, watch=Watch(stepped=stepped))
-    return tuned
+        algorithm.train(training, pool, method, plan, how.descent, seed=how.seed, watch=watch)
+    return mean
