@@ -73,7 +73,7 @@ def test_training_sees_the_row_of_each_picture():
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(3, 2))
     how = training.Tuning(
-        training.hardened(4, "warp", views=2, hardness=0.5), Descent(name="adam", lr=0.1), 60, 8, seed=0
+        training.hardened(4, meada.SPACES["warp"](), views=2, hardness=0.5), Descent(name="adam", lr=0.1), 60, 8, seed=0
     )  # fmt: skip
     training.tune(net, Samples(images, y), how)
     assert labels.accuracy(net(images.double() / 255), y) == 100

@@ -19,7 +19,6 @@ from meada.evaluation import predict
 from meada.machine.terminal import Count
 from meada.methods.method import Method
 from meada.robustify import training
-from meada.robustify.families import space_of
 from meada.robustify.plan import Plan
 
 CANDIDATES = 6  # models that are scored: plain, plain_repeat, probe, hardened, averaged, interpolated
@@ -50,7 +49,7 @@ class Costs:
 def measure(net: nn.Module, task: Task, plan: Plan) -> Costs:
     """Time training steps, a prediction and the corruptions of a few pictures."""
     some, few = task.train.images[:LOOKED], task.validation.images[:CORRUPTED]
-    hard = training.hardened(plan.side, space_of(colour=True), views=plan.views, hardness=plan.hardness)
+    hard = training.hardened(plan.side, training.space_of(colour=True), views=plan.views, hardness=plan.hardness)
     corrupt_all = lambda: [corrupt(few, name, 3) for name in CORRUPTIONS]
     predict(net, some[:2])  # warm-up, as below: filters and maps are cached
     corrupt_all()

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from meada.entropy import bernoulli_entropy, softmax_entropy
 from meada.objective import bernoulli_cross_entropy
 from meada.types import LabelMatrix, Labels, Logits, PerSample, Scalar
 
@@ -43,11 +42,6 @@ def chance(y: Truth) -> float:
     """
     share = y.bincount().max() / len(y) if y.ndim == 1 else torch.maximum(y.mean(0), 1 - y.mean(0)).mean()
     return 100 * float(share)
-
-
-def entropy(logits: Logits, several: bool) -> PerSample:
-    """h of the prediction, in nats."""
-    return bernoulli_entropy(logits) if several else softmax_entropy(logits)
 
 
 def as_classes(logits: Logits, y: Truth) -> tuple[Tensor, Tensor]:

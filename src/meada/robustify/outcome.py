@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from meada.robustify.labels import Truth, entropy, loss, right
+from meada.entropy import bernoulli_entropy, softmax_entropy
+from meada.robustify.labels import Truth, loss, right
 from meada.robustify.rule import Decision, decide, difference
 from meada.robustify.scoring import Scores, rule_rows
 from meada.types import Families
@@ -134,7 +135,8 @@ def temperature(scores: Scores, name: str, rows: Sequence[str]) -> dict[str, flo
 
 def entropy_limit(logits: Tensor, labels: Truth, wanted: float = 0.95) -> float | None:
     """Largest entropy up to which at least ``wanted`` of the held-out predictions are correct, if there is one."""
-    h, order = entropy(logits.double(), several=labels.ndim == 2).sort()
+    entropy = bernoulli_entropy if labels.ndim == 2 else softmax_entropy
+    h, order = entropy(logits.double()).sort()
     exact = (right(logits, labels) == 1)[order].double()
     share = exact.cumsum(0) / torch.arange(1, len(exact) + 1)
     good = (share >= wanted).nonzero().flatten()

@@ -15,13 +15,13 @@ from meada.reports.page import write
 from meada.reports.page.blocks import Block, Cell, Chart, Gallery, Page, Picture, Section, Series, Table, Text
 from meada.reports.page.robustness import reliability_curve
 from meada.reports.page.training import png
-from meada.robustify.families import space_of
 from meada.robustify.labels import as_classes, names_of
 from meada.robustify.outcome import Outcome, some
 from meada.robustify.plan import duration
 from meada.robustify.rule import CLEAN
 from meada.robustify.scoring import Scores
 from meada.robustify.stages import Work
+from meada.robustify.training import space_of
 from meada.types import Images, Labels
 
 SHOWN = 8  # pictures in the gallery
@@ -220,10 +220,9 @@ def confusion(outcome: Outcome, scores: Scores) -> Section:
 
 def counts(scores: Scores, candidate: str, classes: int) -> np.ndarray:
     """Pictures of each true class (rows) by predicted class, over all corruptions."""
-    table = np.zeros((classes, classes))
     names = scores.group("corruption/")
-    np.add.at(table, (scores.labels(*names).numpy(), scores.logits(candidate, *names).argmax(-1).numpy()), 1)
-    return table
+    pairs = scores.labels(*names) * classes + scores.logits(candidate, *names).argmax(-1)
+    return pairs.bincount(minlength=classes**2).view(classes, classes).double().numpy()
 
 
 def _matrix(name: str, share: np.ndarray, titles: Sequence[str]) -> Chart:

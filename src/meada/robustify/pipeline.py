@@ -27,7 +27,8 @@ from meada.robustify.page import training_views, write_report
 from meada.robustify.plan import HELD_OUT, Plan, Request, default_seconds, duration, plan_for
 from meada.robustify.progress import Bar, progress
 from meada.robustify.rule import run_to_run, smallest_difference
-from meada.robustify.stages import Work, carry_out, load_scores, own_model
+from meada.robustify.scoring import Scores
+from meada.robustify.stages import Work, carry_out, own_model
 from meada.runs.network import fresh_network
 from meada.runs.recipe import load_table
 from meada.runs.run_folder import RunFolder, read_json
@@ -171,7 +172,7 @@ def _announce(task: Task, plan: Plan, budget: Budget, say: Say) -> None:
 def deliver(work: Work) -> Outcome:
     """Choose a candidate by the rule; write the model, ``outcome.json``, the model card and the report."""
     began = time.monotonic()
-    scores = load_scores(work)
+    scores = Scores(work.out / "scores", work.facts["score"]["sets"], work.names)
     s0 = run_to_run(len(work.task.train), work.plan.pretrained)
     decision, found = judge(scores, work.trained, s0)
     name = decision.delivered

@@ -20,10 +20,9 @@ from meada.networks.embedding import features, head_name
 from meada.pool import as_float, as_stored
 from meada.robustify import labels, training
 from meada.robustify.budget import OPEN, Budget, Stopwatch
-from meada.robustify.families import choose_families, space_of
 from meada.robustify.plan import Plan, Request
 from meada.robustify.probe import best_head, fit_into
-from meada.robustify.scoring import Scores, fitted, score_all, sets
+from meada.robustify.scoring import fitted, score_all, sets
 from meada.runs.checkpoint import load_weights_into
 from meada.runs.network import build_network
 from meada.runs.recipe import Recipe, resolve
@@ -89,7 +88,7 @@ class Work:
     @property
     def trained(self) -> Families:
         """Families of image changes that some candidate was trained on."""
-        return CROP | space_of(self.facts["families"]["colour"]).families
+        return CROP | training.space_of(self.facts["families"]["colour"]).families
 
     @property
     def names(self) -> list[str]:
@@ -115,7 +114,7 @@ def families(work: Work, tell: Count) -> dict[str, Any]:
     """Decide whether views may change colour."""
     if not work.plan.pretrained:
         return {"colour": True}  # without pretrained weights there is no probe
-    return choose_families(work.load("probe"), work.task.validation)
+    return training.choose_families(work.load("probe"), work.task.validation)
 
 
 def rate(work: Work, tell: Count) -> dict[str, Any]:
@@ -143,7 +142,7 @@ def plain(work: Work, tell: Count, name: str = "plain", repeat: int = 0) -> dict
 
 def hardened(work: Work, tell: Count) -> dict[str, Any]:
     """Train on clean pictures and hard views, starting from the probe; also keep the mean of the weights."""
-    plan, space = work.plan, space_of(work.facts["families"]["colour"])
+    plan, space = work.plan, training.space_of(work.facts["families"]["colour"])
     net = work.load("probe") if plan.pretrained else work.fresh()
     method = training.hardened(plan.side, space, views=plan.views, hardness=plan.hardness)
     how = training.Tuning(
@@ -246,10 +245,6 @@ def revise(work: Work, name: str) -> None:
         new = work.budget.revised(work.plan, name, work.seconds()).model_dump()
         write_json(path, {key: new[key] for key in OPEN[name]})
     work.plan = Plan(**{**work.plan.model_dump(), **read_json(path)})
-
-
-def load_scores(work: Work) -> Scores:
-    return Scores(work.out / "scores", work.facts["score"]["sets"], work.names)
 
 
 def _plain(work: Work, value: float, steps: int, repeat: int) -> training.Tuning:
