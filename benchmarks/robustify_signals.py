@@ -24,9 +24,8 @@ from meada.evaluation.selection import fixed_subset
 from meada.files import write_json
 from meada.networks.embedding import features
 from meada.robustify.pipeline import load
-from meada.robustify.plan import Plan
+from meada.robustify.plan import Plan, Request
 from meada.robustify.progress import progress
-from meada.robustify.request import Request
 from meada.robustify.scoring import Scores, rule_rows
 from meada.robustify.stages import Work, capped
 from meada.runs.checkpoint import read_weights

@@ -48,6 +48,7 @@ def test_the_ends_of_the_line_are_the_two_networks():
     a, b = ({"w": torch.randn(3), "head": torch.randn(2)} for _ in range(2))
     assert torch.equal(interpolate(a, b, 1.0)["w"], b["w"])
     assert torch.equal(interpolate(a, b, 0.0)["w"], a["w"])
+    torch.testing.assert_close(interpolate(a, b, 0.25)["w"], 0.75 * a["w"] + 0.25 * b["w"])
     kept = interpolate(a, b, 0.0, keep=["head"])
     assert torch.equal(kept["head"], b["head"]) and torch.equal(kept["w"], a["w"])
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from meada.errors import MeadaError, nearest
+from meada.errors import MeadaError, nearest, one_line
 
 FORMS = "FILE.py:function or module:function"
 Makers = Mapping[str, Callable[[str], Callable[..., Any]]]  # by prefix, as ``timm`` in ``timm:resnet18``
@@ -39,35 +39,23 @@ def lookup(
     """
     if name in known:
         return known[name]
-    prefix, _, rest = name.partition(":")
-    if prefix in makers and not set(rest) & set(":/\\"):  # a hub's or a folder's name is code
-        return makers[prefix](rest)
-    place, colon, function = name.rpartition(":")
-    if not colon or not place or not function:
+    place, _, function = name.rpartition(":")
+    if not place or not function:
         forms = " or ".join([*(f"{maker}:NAME" for maker in makers), FORMS])
         raise MeadaError(f"unknown {kind} '{name}': {nearest(name, known)} (or {forms})")
     allowed = trusted(name, trust)
-    if not isinstance(allowed, Trusted):
+    if is_code(name, known, makers) and not isinstance(allowed, Trusted):
         raise MeadaError(needs_code(kind, name))
-    if prefix in makers:
-        return makers[prefix](rest)
-    return _function(kind, allowed)
+    prefix, _, rest = name.partition(":")
+    return makers[prefix](rest) if prefix in makers else _function(kind, allowed)
 
 
 def trusted(name: str, trust: Iterable[str]) -> str:
-    """``name`` as the person gave it: the same, or a file of that name and function in another folder.
-
-    >>> trusted("/theirs/net.py:make", ["mine/net.py:make"])
-    'mine/net.py:make'
-    >>> isinstance(trusted("os:system", ["net.py:make"]), Trusted)
-    False
-    """
+    """``name`` as the person gave it: the same, or a file of that name and function in another folder."""
     if isinstance(name, Trusted):
         return name
-    for given in trust:
-        if given == name or (_file(name) and _file(given) == _file(name)):
-            return Trusted(given)
-    return name
+    same = (given for given in trust if given == name or (_file(name) and _file(given) == _file(name)))
+    return next((Trusted(given) for given in same), name)
 
 
 def is_code(name: object, known: Iterable[str] = (), makers: Iterable[str] = ()) -> bool:
@@ -75,7 +63,7 @@ def is_code(name: object, known: Iterable[str] = (), makers: Iterable[str] = ())
     if not isinstance(name, str) or ":" not in name or name in known:
         return False
     prefix, _, rest = name.partition(":")
-    return prefix not in makers or bool(set(rest) & set(":/\\"))
+    return prefix not in makers or bool(set(rest) & set(":/\\"))  # a hub's or a folder's name is code
 
 
 def needs_code(kind: str, name: str) -> str:
@@ -101,8 +89,8 @@ def accepting(function: Callable[..., Any], argument: str) -> Callable[..., Any]
 
 
 def first_line(error: BaseException) -> str:
-    """An exception in one line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    """The kind of an exception and what it says, in one line."""
+    return f"{type(error).__name__}: {one_line(error)}"
 
 
 def _file(name: str) -> str:

@@ -33,19 +33,10 @@ PLAIN = Posterior()
 
 
 def perturb(
-    net: nn.Module,
-    x: Tensor,
-    y: Tensor,
-    *,
-    beta: float = 10.0,
-    gamma: float = 1 / 1024,
-    step_size: float | Tensor = 1 / 32,
-    steps: int = 15,
-    unit: bool = False,
-    embedding: str | None = None,
-    block: int | None = None,
-    posterior: Posterior = PLAIN,
-) -> Images:
+    net: nn.Module, x: Tensor, y: Tensor, *, beta: float = 10.0, gamma: float = 1 / 1024,
+    step_size: float | Tensor = 1 / 32, steps: int = 15, unit: bool = False,
+    embedding: str | None = None, block: int | None = None, posterior: Posterior = PLAIN,
+) -> Images:  # fmt: skip
     r"""T_max steps of :math:`x \leftarrow x + \eta \nabla_x \{CE + \beta h - \gamma c\}`.
 
     The objective is summed, not averaged, over the batch: a sample's path does not depend on which
@@ -77,8 +68,7 @@ def perturb(
     if not isinstance(posterior, Posterior):
         raise MeadaError(f"posterior must be a meada.Posterior, got {type(posterior).__name__}")
     net, size = unwrap(net), block or max(len(x), 1)
-    objective = Objective(beta=beta, gamma=gamma)
-    eta = per_channel(step_size, x)
+    objective, eta = Objective(beta=beta, gamma=gamma), per_channel(step_size, x)
     direction = of_unit_size if unit else torch.positive
     passing = posterior_passes(
         net, embedding, count=posterior.samples, stochastic=posterior.stochastic, seed=posterior.seed
@@ -119,19 +109,9 @@ def ascend(
 
 
 def hard_views(
-    net: nn.Module,
-    x: Tensor,
-    y: Tensor,
-    *,
-    space: str | Space = "wide",
-    k: int = 4,
-    hardness: float = 0.5,
-    beta: float = 1.0,
-    gamma: float = 0.0,
-    seed: int | None = None,
-    step: int = 0,
-    index: Index = None,
-) -> Images:
+    net: nn.Module, x: Tensor, y: Tensor, *, space: str | Space = "wide", k: int = 4, hardness: float = 0.5,
+    beta: float = 1.0, gamma: float = 0.0, seed: int | None = None, step: int = 0, index: Index = None,
+) -> Images:  # fmt: skip
     r"""One hard random view of each image: a draw from the space's prior tilted towards high scores.
 
     ``k`` candidates per image are drawn and scored by :math:`s = CE + \beta h - \gamma c` with the network
@@ -272,13 +252,10 @@ def _not_finite(scores: PerSample, gradients: Sequence[Tensor]) -> Tensor:
 
 def _refuse(faults: list[Tensor], n: int) -> None:
     """An error that names the first step at which a sample left the finite numbers."""
-    if not faults:
-        return
-    counts = torch.stack(faults).sum(1)
-    bad = counts.nonzero()
-    if len(bad):
-        step = int(bad[0])
-        raise NonFiniteError(
-            f"step {step + 1} of {len(faults)}: the loss or gradient of {int(counts[step])} of {n} "
-            "samples is not finite; lower step_size, beta or gamma, or look at the weights"
-        )
+    counts = torch.stack(faults).sum(1).tolist() if faults else []
+    for step, count in enumerate(counts, 1):
+        if count:
+            raise NonFiniteError(
+                f"step {step} of {len(faults)}: the loss or gradient of {count} of {n} samples is not finite; "
+                "lower step_size, beta or gamma, or look at the weights"
+            )

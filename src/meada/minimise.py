@@ -56,15 +56,11 @@ def minimise(
         torch.manual_seed(key(context.seed, "network", training.step, *own))  # dropout, its like
         index, weight = world.share(index, len(index) // batch_size if each else 1)
         here = replace(
-            context,
-            generator=stream(context.seed, "loss", training.step),
+            context, generator=stream(context.seed, "loss", training.step),
             own=stream(context.seed, "loss", training.step, *own) if own else None,
-            step=training.step,
-            batch_index=training.position,
-            batches=batches,
-            pool_size=len(pool),
+            step=training.step, batch_index=training.position, batches=batches, pool_size=len(pool),
             round=training.round,
-        )
+        )  # fmt: skip
         batch = to_device(pool.batch(index, through(augment, here.each)), net)
         value = descend(training, loss, batch, here, descent, parallel_loss, weight)
         training.step += 1
@@ -138,6 +134,6 @@ def refuse_non_finite(value: float, step: int) -> None:
 def to_device(batch: Batch, net: nn.Module) -> Batch:
     """The batch where the network is."""
     device = next(net.parameters()).device
-    x, y, domain = (None if t is None else t.to(device, non_blocking=True) for t in batch[:3])
-    assert x is not None and y is not None
-    return Batch(x, y, domain, batch.sample_index)  # the index keys random numbers drawn on the CPU
+    x, y = batch.x.to(device, non_blocking=True), batch.y.to(device, non_blocking=True)
+    domain = None if batch.domain is None else batch.domain.to(device, non_blocking=True)
+    return batch._replace(x=x, y=y, domain=domain)  # the index keys random numbers drawn on the CPU

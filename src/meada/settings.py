@@ -56,14 +56,11 @@ def signature_model(
     parameters: Mapping[str, inspect.Parameter], more: Mapping[str, Any] | None = None
 ) -> type[BaseModel]:
     """The parameters of a function, and what may stand next to them, as a table of settings."""
+    given = lambda value, otherwise: otherwise if value is inspect.Parameter.empty else value
     fields: dict[str, Any] = {
-        name: (
-            Any if p.annotation is inspect.Parameter.empty else p.annotation,
-            ... if p.default is inspect.Parameter.empty else p.default,
-        )
+        name: (given(p.annotation, Any), given(p.default, ...))
         for name, p in parameters.items()
-        if p.kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-        and name != "num_classes"  # a network's comes from the data
+        if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL) and name != "num_classes"  # it comes from the data
     }
     config = ConfigDict(extra="forbid", allow_inf_nan=False)
     return create_model("Arguments", __config__=config, **fields, **(more or {}))

@@ -7,22 +7,20 @@ import pytest
 import torch
 
 from meada.datasets import Samples, Task
-from meada.robustify.budget import OPEN, Budget, Stopwatch
-from meada.robustify.plan import Costs, Facts, Plan, estimate, fit, plan_for, shrunk
-from meada.robustify.request import Request
+from meada.robustify.budget import OPEN, Budget, Costs, Stopwatch
+from meada.robustify.plan import Plan, Request, plan_for
 from meada.robustify.stages import STAGES, Work, carry_out
 
 COSTS = Costs(plain=0.4, hardened=1.0, look=0.01, corrupt=0.02)
-FACTS = Facts(train=800, held_out=200, side=200)
 TESTS = (500, 60)
 PREPARED = 10.0
 
 
-def budget_of(minutes: float, facts: Facts = FACTS, pinned: dict[str, int] | None = None) -> tuple[Plan, Budget]:
-    whole = plan_for(facts, pinned)
-    limit = 60.0 * minutes
-    plan = fit(whole, COSTS, facts, TESTS, seconds=limit - PREPARED, pinned=pinned or {})
-    return plan, Budget(limit, PREPARED, whole, COSTS, facts.train, facts.held_out, TESTS, tuple(pinned or ()))
+def budget_of(minutes: float, pinned: dict[str, int] | None = None) -> tuple[Plan, Budget]:
+    whole = plan_for(800, 200, 200, Request("data"), pinned)
+    limit, pins = 60.0 * minutes, tuple(pinned or ())
+    budget = Budget(limit, PREPARED, whole, COSTS, 800, 200, TESTS, pins)
+    return budget.fitted(), budget
 
 
 def simulated(plan: Plan, budget: Budget, load) -> tuple[float, Plan, dict[str, Plan]]:
@@ -30,7 +28,7 @@ def simulated(plan: Plan, budget: Budget, load) -> tuple[float, Plan, dict[str, 
     now, done, plans = budget.prepared, dict[str, float](), dict[str, Plan]()
     for name in STAGES:
         plan = plans[name] = budget.revised(plan, name, done)
-        done[name] = load(now, name) * estimate(plan, budget.costs, FACTS, TESTS)[name]
+        done[name] = load(now, name) * budget.seconds(plan)[name]
         now += done[name]
     return now, plan, plans
 
@@ -41,7 +39,7 @@ def test_a_machine_that_is_not_as_quick_as_when_it_was_timed(minutes, speed):
     plan, budget = budget_of(minutes)
     took, last, _ = simulated(plan, budget, lambda now, name: speed)
     all_of_it = (last.steps, last.shifted) == (budget.whole.steps, budget.whole.shifted)
-    smallest = sum(budget.seconds(shrunk(budget.whole, 0.0, TESTS)).values())
+    smallest = sum(budget.seconds(budget.shrunk(0.0)).values())
     assert took <= 1.1 * budget.limit or 1.2 * speed * smallest > budget.limit  # no plan is small enough
     assert all_of_it or took >= (0.93 if speed == 1.0 else 0.85) * budget.limit
 
@@ -91,7 +89,7 @@ def test_what_was_asked_for_stays():
 def test_the_smallest_plan_is_the_least_there_is():
     plan, budget = budget_of(1)
     _, last, _ = simulated(plan, budget, lambda now, name: 5.0)
-    smallest = shrunk(budget.whole, 0.0, TESTS)
+    smallest = budget.shrunk(0.0)
     assert (last.steps, last.shifted, last.test) == (smallest.steps, smallest.shifted, smallest.test)
 
 

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from meada.datasets import Samples
-from meada.robustify.families import choose_families, grey, luminance, space_of
+from meada.robustify.training import choose_families, grey, luminance, space_of
 from meada.spaces import view_random
 from meada.spaces.wide import MEMBERS
 

@@ -19,9 +19,8 @@ from meada.methods.parts.descent import Descent
 from meada.objective import Objective, bernoulli_cross_entropy
 from meada.robustify import labels, training
 from meada.robustify.outcome import entropy_limit
-from meada.robustify.own import fitted
 from meada.robustify.probe import best_head
-from meada.robustify.scoring import full_score
+from meada.robustify.scoring import fitted, full_score
 
 LOGITS = torch.tensor([[2.0, -1.0], [1.0, 3.0], [-2.0, 0.5], [-1.0, -3.0]])
 TRUTH = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [1.0, 0.0]])
@@ -74,7 +73,7 @@ def test_training_sees_the_row_of_each_picture():
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(3, 2))
     how = training.Tuning(
-        training.hardened(4, "warp", views=2, hardness=0.5), Descent(name="adam", lr=0.1), 60, 8, seed=0
+        training.hardened(4, meada.SPACES["warp"](), views=2, hardness=0.5), Descent(name="adam", lr=0.1), 60, 8, seed=0
     )  # fmt: skip
     training.tune(net, Samples(images, y), how)
     assert labels.accuracy(net(images.double() / 255), y) == 100

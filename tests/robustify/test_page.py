@@ -11,9 +11,8 @@ from torch import Tensor
 
 from meada.reports.page.blocks import Chart, Table, Text
 from meada.robustify.outcome import ABOUT, RULE, Outcome, judge, seconds
-from meada.robustify.page import answer, gallery, sections, write_report
+from meada.robustify.page import answer, counts, gallery, per_class, sections, write_report
 from meada.robustify.scoring import Scores
-from meada.robustify.sections import counts, per_class
 
 CLASSES = ["cat", "dog", "<b>fish</b>"]
 N = 30
@@ -54,8 +53,11 @@ def outcome(scores: Scores, tmp_path: Path) -> Outcome:
     })  # fmt: skip
 
 
+VIEWS = gallery(torch.rand(2, 3, 8, 8), torch.rand(2, 3, 8, 8), ["cat", "<b>fish</b>"], "about views")
+
+
 def blocks(outcome: Outcome, scores: Scores, title: str) -> tuple[object, ...]:
-    return {one.title: one.blocks for one in sections(outcome, scores)}[title]
+    return {one.title: one.blocks for one in sections(outcome, scores, VIEWS)}[title]
 
 
 def test_the_first_screen_answers_whether_by_how_much_and_at_what_cost(outcome: Outcome, scores: Scores) -> None:
@@ -82,7 +84,7 @@ def test_a_gain_on_unchanged_pictures_alone_is_not_told_as_one_under_corruptions
 def test_where_plain_is_delivered_the_page_says_so(outcome: Outcome, scores: Scores) -> None:
     outcome.content.update(delivered="plain", verdict="Delivered: plain. Within noise.")
     assert answer(outcome).startswith("Delivered: plain. Within noise.")
-    titles = [one.title for one in sections(outcome, scores)]
+    titles = [one.title for one in sections(outcome, scores, VIEWS)]
     assert "Classes" in titles and "Confusion under corruptions" in titles
     (chart, *_) = blocks(outcome, scores, "Corruptions and shifts")
     assert isinstance(chart, Chart) and [s.name for s in chart.series] == ["plain"]
@@ -130,14 +132,13 @@ def test_reliability_is_that_of_the_delivered_temperature(outcome: Outcome, scor
 def test_many_classes_are_told_by_their_worst_pairs(
     outcome: Outcome, scores: Scores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("meada.robustify.sections.MOST_CLASSES", 2)
+    monkeypatch.setattr("meada.robustify.page.MOST_CLASSES", 2)
     (table,) = blocks(outcome, scores, "Confusion under corruptions")
     assert isinstance(table, Table) and table.rows[0] == ("plain", "dog", "<b>fish</b>", 100.0)
 
 
 def test_the_file_is_whole_and_escaped(outcome: Outcome, scores: Scores) -> None:
-    views = gallery(torch.rand(2, 3, 8, 8), torch.rand(2, 3, 8, 8), ["cat", "<b>fish</b>"], "about views")
-    write_report(outcome, scores, views)
+    write_report(outcome, scores, VIEWS)
     page = (outcome.out / "report.html").read_text()
     assert "<b>fish" not in page and "about views" in page
     assert page.count("data:image/png") >= 4

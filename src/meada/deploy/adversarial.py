@@ -10,7 +10,7 @@ from PIL import Image
 
 from meada import __version__
 from meada.algorithm import nothing
-from meada.datasets import Samples, Task
+from meada.datasets import Samples
 from meada.datasets.folder import read_pictures
 from meada.deploy.model import Model
 from meada.errors import MeadaError
@@ -45,15 +45,10 @@ def write_adversarial(
         method.grow(model.net, pool, context)
     changes = _write(pool, model.classes, out)
     about = {
-        "meada": __version__,
-        "model": str(model.path),
-        "source": source,
-        "method": recipe.method,
-        "seed": recipe.seed,
-        "images": len(changes),
-        "classes": len(pool.labels.unique()),
+        "meada": __version__, "model": str(model.path), "source": source, "method": recipe.method,
+        "seed": recipe.seed, "images": len(changes), "classes": len(pool.labels.unique()),
         "levels": {"mean": float(changes.mean()), "largest": float(changes.max())},  # of 255
-    }
+    }  # fmt: skip
     write_json(out / "perturb.json", about)
     return about
 
@@ -84,11 +79,10 @@ def folder_name(label: str) -> str:
 
 def samples_of(model: Model, pictures: Path | None, limit: int | None) -> Samples:
     """The training images of the run, or a folder of pictures with the model's classes."""
-    if pictures is None:
-        task: Task = make("data", model.recipe.data)
-        samples = task.train
-    else:
+    if pictures is not None:
         samples = read_pictures(pictures, model.classes, model.side)
+    else:
+        samples = make("data", model.recipe.data).train
     if limit is None or limit >= len(samples):
         return samples
     order = samples.labels.argsort(stable=True)  # evenly spaced in class order

@@ -31,15 +31,9 @@ class Model(nn.Module):
     """A classifier in eval mode, from images (N, 3, side, side) in [0, 1] to logits."""
 
     def __init__(
-        self,
-        net: nn.Module,
-        classes: tuple[str, ...],
-        side: int,
-        recipe: Recipe,
-        about: Mapping[str, str],
-        path: Path,
-        run: RunFolder | None,
-    ) -> None:
+        self, net: nn.Module, classes: tuple[str, ...], side: int, recipe: Recipe, about: Mapping[str, str],
+        path: Path, run: RunFolder | None,
+    ) -> None:  # fmt: skip
         """``about`` is the file's metadata, ``run`` its run's folder if there is one."""
         super().__init__()
         self.net, self.classes, self.side, self.recipe = net, classes, side, recipe
@@ -91,24 +85,17 @@ def save_model(
     path: Path, net: nn.Module, recipe: Recipe, classes: tuple[str, ...], about: Mapping[str, str] | None = None
 ) -> None:
     """Write weights with all metadata needed to use them, and ``about``."""
-    save_weights(path, net, {
-        **(about or {}),
-        "format": FORMAT,
-        "meada": __version__,
-        **described(recipe, classes, _side(recipe)),
-        "recipe_toml": to_toml(recipe),
-    })  # fmt: skip
+    held = {"format": FORMAT, "meada": __version__, **described(recipe, classes, _side(recipe))}
+    save_weights(path, net, {**(about or {}), **held, "recipe_toml": to_toml(recipe)})
 
 
 def described(recipe: Recipe, classes: tuple[str, ...], side: int) -> dict[str, str]:
     """Metadata that every model file has."""
     return {
-        "method": recipe.method["name"],
-        "network": recipe.network["name"],
-        "classes": "\n".join(classes),
-        "side": str(side),
+        "method": recipe.method["name"], "network": recipe.network["name"],
+        "classes": "\n".join(classes), "side": str(side),
         "input": "RGB pixels in [0, 1], (N, 3, side, side); normalisation is in the network",
-    }
+    }  # fmt: skip
 
 
 def open_model(path: Path, trust: Iterable[str] = ()) -> Model:

@@ -4,8 +4,8 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,8 +23,7 @@ BATCHES = (1, 3)  # of random images: two sizes, since the batch is dynamic
 REAL = 16  # real images, at most
 
 
-@dataclass(frozen=True)
-class Checked:
+class Checked(NamedTuple):
     """Largest difference between the logits of ONNX Runtime and of the network."""
 
     difference: float

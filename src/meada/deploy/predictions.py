@@ -75,19 +75,17 @@ def ranked(model: Model, images: Tensor, top: int = 1) -> Iterator[tuple[tuple[t
     Multi-label: the most likely set of labels comes before single labels.
     """
     p, h = probabilities(model, images)
-    best, labels = p.topk(min(top, len(model.classes)), dim=-1)
-    for q, entropy, chances, which in zip(p, h.tolist(), best.tolist(), labels.tolist(), strict=True):
-        single = [(model.classes[k], chance) for k, chance in zip(which, chances, strict=True)]
+    best = p.topk(min(top, len(model.classes)), dim=-1).indices
+    for q, entropy, which in zip(p, h.tolist(), best.tolist(), strict=True):
+        single = [(model.classes[k], float(q[k])) for k in which]
         yield tuple([likeliest_set(model, q), *single[: top - 1]] if model.multilabel else single), entropy
 
 
 def probabilities(model: Model, images: Tensor) -> tuple[Tensor, Tensor]:
     """Class probabilities and entropy in double precision; non-finite logits are an error."""
-    logits = predict(model.net, images).double()
-    if logits.ndim != 2 or logits.shape[1] != len(model.classes):
-        raise MeadaError(
-            f"{model.path}: logits must be (N, {len(model.classes)}) for its classes, got {tuple(logits.shape)}"
-        )
+    logits, n = predict(model.net, images).double(), len(model.classes)
+    if logits.ndim != 2 or logits.shape[1] != n:
+        raise MeadaError(f"{model.path}: logits must be (N, {n}) for its classes, got {tuple(logits.shape)}")
     refuse_non_finite(logits, "the pictures")
     if model.multilabel:
         return logits.sigmoid(), bernoulli_entropy(logits)

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -84,10 +84,7 @@ def _from(library: str, augment: Any) -> bool:
 
 @contextmanager
 def _global_generators_kept() -> Iterator[None]:
-    numpy_state, python_state = np.random.get_state(), random.getstate()
-    try:
-        with torch.random.fork_rng():
-            yield
-    finally:
-        np.random.set_state(numpy_state)
-        random.setstate(python_state)
+    with torch.random.fork_rng(), ExitStack() as stack:
+        stack.callback(np.random.set_state, np.random.get_state())
+        stack.callback(random.setstate, random.getstate())
+        yield

@@ -104,44 +104,40 @@ def tracker(name: str, out: Path) -> Callback:
 Following = tuple[Tell, Callable[[dict[str, Any]], None]]
 
 
-class _Log:
-    """New lines of a log file; a half-written line waits for its end."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.read = path, path.stat().st_size if path.exists() else 0
-
-    def new(self) -> Iterator[dict[str, Any]]:
-        if not self.path.exists() or self.path.stat().st_size == self.read:
-            return
-        content = self.path.read_bytes()
-        begin = content.rfind(b"\n", 0, self.read) + 1  # a resumed run may have taken back the end of a line
-        self.read = max(content.rfind(b"\n") + 1, begin)
-        yield from (json.loads(line) for line in content[begin : self.read].splitlines() if line.strip())
+def new_lines(path: Path, read: int) -> tuple[list[dict[str, Any]], int]:
+    """Lines of a log after its first ``read`` bytes, and how far it is read now; a half-written line is left."""
+    if not path.exists() or path.stat().st_size == read:
+        return [], read
+    content = path.read_bytes()
+    begin = content.rfind(b"\n", 0, read) + 1  # a resumed run may have taken back the end of a line
+    end = max(content.rfind(b"\n") + 1, begin)
+    return [json.loads(line) for line in content[begin:end].splitlines() if line.strip()], end
 
 
 @contextmanager
 def following(folder: Path, tell: Tell, callbacks: Sequence[Callback], about: dict[str, Any]) -> Iterator[Following]:
     """A ``tell`` that also passes on new lines of ``folder/log.jsonl``, and a function that takes the final record."""
-    log = _Log(folder / "log.jsonl")
+    log = folder / "log.jsonl"
+    read = log.stat().st_size if callbacks and log.exists() else 0
     ended: list[dict[str, Any]] = []
 
-    def passed_on() -> None:
-        for line in log.new():
+    def pass_on() -> None:
+        nonlocal read
+        lines, read = new_lines(log, read) if callbacks else ([], 0)
+        for line in lines:
             step, name = int(line.pop("step")), "round/" if "round" in line else ""
             for one in callbacks:
                 one.on_log(step, numbers(line, name))
 
     def told(phase: str, done: int, total: int) -> None:
         tell(phase, done, total)
-        if callbacks:
-            passed_on()
+        pass_on()
 
     for one in callbacks:
         one.on_start(about)
     try:
         yield told, ended.append
-        if callbacks:
-            passed_on()
+        pass_on()
     finally:
         for one in callbacks:
             one.on_end(ended[0] if ended else None)

@@ -89,12 +89,10 @@ class HardViewsMixin:
     def compute_loss(self, model: nn.Module, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         if model.training:
             mean, std = normalisation(self)
-            try:
-                x, y = inputs["pixel_values"], inputs["labels"]
-            except KeyError:
-                got = ", ".join(inputs)
-                raise MeadaError(f"a training batch must have pixel_values and labels, got {got}") from None
-            views = harden_batch(PixelValues(unwrap(model)), x, y, mean=mean, std=std, share=self.share, **self.views)
+            if not {"pixel_values", "labels"} <= set(inputs):
+                raise MeadaError(f"a training batch must have pixel_values and labels, got {', '.join(inputs)}")
+            net, x, y = PixelValues(unwrap(model)), inputs["pixel_values"], inputs["labels"]
+            views = harden_batch(net, x, y, mean=mean, std=std, share=self.share, **self.views)
             inputs = {**inputs, "pixel_values": views}
         return super().compute_loss(model, inputs, *args, **kwargs)  # type: ignore[misc]
 
@@ -107,12 +105,11 @@ def normalisation(trainer: Any) -> tuple[Numbers, Numbers]:
     >>> normalisation(SimpleNamespace(image_mean=None, image_std=None, processing_class=processor))
     ([0.5], [0.25])
     """
-    if (trainer.image_mean is None) != (trainer.image_std is None):
-        raise MeadaError(
-            f"image_mean and image_std must both be given, got {trainer.image_mean} and {trainer.image_std}"
-        )
-    if trainer.image_mean is not None:
-        return trainer.image_mean, trainer.image_std
+    mean, std = trainer.image_mean, trainer.image_std
+    if (mean is None) != (std is None):
+        raise MeadaError(f"image_mean and image_std must both be given, got {mean} and {std}")
+    if mean is not None:
+        return mean, std
     processor = getattr(trainer, "processing_class", None)
     if getattr(processor, "do_normalize", False):
         return list(processor.image_mean), list(processor.image_std)  # type: ignore[union-attr]
@@ -128,5 +125,4 @@ class PixelValues(nn.Module):
         self.training = model.training
 
     def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = plain_logits(self.model(pixel_values=x))
-        return logits
+        return plain_logits(self.model(pixel_values=x))

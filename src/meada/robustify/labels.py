@@ -10,10 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from meada.entropy import bernoulli_entropy, softmax_entropy
-from meada.methods.method import Context
 from meada.objective import bernoulli_cross_entropy
-from meada.types import Batch, LabelMatrix, Labels, Logits, PerSample, Scalar
+from meada.types import LabelMatrix, Labels, Logits, PerSample, Scalar
 
 Truth = Labels | LabelMatrix  # class numbers (B,), or 0.0 and 1.0 by label (B, K)
 
@@ -21,10 +19,6 @@ Truth = Labels | LabelMatrix  # class numbers (B,), or 0.0 and 1.0 by label (B, 
 def loss(logits: Logits, y: Truth) -> Scalar:
     """Negative log-likelihood, averaged over pictures."""
     return cross_entropy(logits, y) if y.ndim == 1 else bernoulli_cross_entropy(logits, y).mean()
-
-
-def risk(net: torch.nn.Module, batch: Batch, context: Context) -> Scalar:
-    return loss(net(batch.x), batch.y)
 
 
 def right(logits: Logits, y: Truth) -> PerSample:
@@ -48,11 +42,6 @@ def chance(y: Truth) -> float:
     """
     share = y.bincount().max() / len(y) if y.ndim == 1 else torch.maximum(y.mean(0), 1 - y.mean(0)).mean()
     return 100 * float(share)
-
-
-def entropy(logits: Logits, several: bool) -> PerSample:
-    """h of the prediction, in nats."""
-    return bernoulli_entropy(logits) if several else softmax_entropy(logits)
 
 
 def as_classes(logits: Logits, y: Truth) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""The result of ``robustify``: the content of ``outcome.json`` and the table of candidates."""
+"""The result of ``robustify``: the content of ``outcome.json``, the table of candidates and the model card."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from meada.robustify.labels import Truth, entropy, loss, right
+from meada.entropy import bernoulli_entropy, softmax_entropy
+from meada.robustify.labels import Truth, loss, right
 from meada.robustify.rule import Decision, decide, difference
 from meada.robustify.scoring import Scores, rule_rows
 from meada.types import Families
@@ -25,6 +26,15 @@ ABOUT = (
     "These results are for held-out pictures from the same source, with synthetic corruptions and shifts. They say "
     "nothing about other cameras, places or classes unless a test folder covers them."
 )
+
+LIMITS = """\
+- Results are from one split and one training run per candidate: read differences together with their intervals.
+- Corruptions and shifts are synthetic: they do not replace pictures from another place or camera.
+- The model knows only these classes: a picture of anything else also gets one of these labels.
+- Pictures are resized to a square without keeping the aspect ratio; EXIF rotation is applied; transparent areas
+  become white.
+- Robustness to domain shift and corruption does not protect against adversarial attacks."""
+TRUSTED = " At least 95 % of held-out predictions with an entropy of at most {:.3f} nats are correct."
 
 
 @dataclass(frozen=True)
@@ -44,24 +54,22 @@ class Outcome:
 
     def rows(self) -> list[tuple[str, ...]]:
         """A heading and one row per candidate, with accuracies in per cent."""
-        tests = list(next(iter(self.content["candidates"].values()))["tests"])
-        head = ("candidate", "held out", "corruptions", "shifts", *(f"test: {name}" for name in tests))
-        return [head, *(self._row(name, tests) for name in self.content["candidates"])]
+        candidates = self.content["candidates"]
+        tests = (f"test: {name}" for name in candidates["plain"]["tests"])
+        head = ("candidate", "held out", "corruptions", "shifts", *tests)
+        return [head, *(self._row(name, one) for name, one in candidates.items())]
 
-    def _row(self, name: str, tests: Sequence[str]) -> tuple[str, ...]:
-        one = self.content["candidates"][name]
+    def _row(self, name: str, one: dict[str, Any]) -> tuple[str, ...]:
         values = [one["held_out"]["accuracy"], one["corruptions"]["mean"], one["validation_shifts"]["mean"]]
-        values += [one["tests"][test]["accuracy"] for test in tests]
+        values += [test["accuracy"] for test in one["tests"].values()]
         return (f"{name} *" if name == self.delivered else name, *(f"{value:.1f}" for value in values))
 
     def table(self) -> str:
         """The table for a terminal or a notebook; the delivered model is marked with *."""
         rows = self.rows()
         widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-        line = lambda row: "  ".join(
-            c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True))
-        )
-        return "\n".join([*(line(row) for row in rows), f"n: {self.counts()}", self.verdict])
+        lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
+        return "\n".join([*lines, f"n: {self.counts()}", self.verdict])
 
     def counts(self) -> str:
         one = self.content["candidates"]["plain"]
@@ -118,22 +126,17 @@ def temperature(scores: Scores, name: str, rows: Sequence[str]) -> dict[str, flo
 
     nll = lambda logits, labels, t: float(loss(logits.double() / t, labels))
     logits, labels = scores.logits(name, "held_out"), scores.labels("held_out")
-    found = float(np.exp(minimize_scalar(
-        lambda log_t: nll(logits, labels, float(np.exp(log_t))), bounds=(-2.0, 2.0), method="bounded"
-    ).x))  # fmt: skip
-    before, after = (
-        float(np.mean([nll(scores.logits(name, row), scores.labels(row), t) for row in rows])) for t in (1.0, found)
-    )
+    of_log = lambda log_t: nll(logits, labels, float(np.exp(log_t)))
+    found = float(np.exp(minimize_scalar(of_log, bounds=(-2.0, 2.0), method="bounded").x))
+    mean_nll = lambda t: float(np.mean([nll(scores.logits(name, row), scores.labels(row), t) for row in rows]))
+    before, after = mean_nll(1.0), mean_nll(found)
     return {"fitted": found, "value": found if after < before else 1.0, "nll_before": before, "nll_after": after}
 
 
 def entropy_limit(logits: Tensor, labels: Truth, wanted: float = 0.95) -> float | None:
-    """Largest entropy up to which at least ``wanted`` of the held-out predictions are correct; None if there is none.
-
-    >>> entropy_limit(torch.tensor([[9.0, 0.0], [0.1, 0.0]]), torch.tensor([0, 1])) < 0.01
-    True
-    """
-    h, order = entropy(logits.double(), several=labels.ndim == 2).sort()
+    """Largest entropy up to which at least ``wanted`` of the held-out predictions are correct, if there is one."""
+    entropy = bernoulli_entropy if labels.ndim == 2 else softmax_entropy
+    h, order = entropy(logits.double()).sort()
     exact = (right(logits, labels) == 1)[order].double()
     share = exact.cumsum(0) / torch.arange(1, len(exact) + 1)
     good = (share >= wanted).nonzero().flatten()
@@ -144,3 +147,47 @@ def seconds(stages: Mapping[str, float], preparing: float, delivering: float) ->
     """Seconds by stage and in total; an interrupted stage counts as if it had run without interruption."""
     found = {"prepare": preparing, **stages, "deliver": delivering}
     return {name: round(value, 2) for name, value in {**found, "total": sum(found.values())}.items()}
+
+
+def card(outcome: Outcome) -> str:
+    """The card; all its numbers come from ``outcome.json``."""
+    held = outcome.content
+    plan, classes, delivered, limit = held["plan"], held["classes"], outcome.delivered, held["abstain_entropy"]
+    return "\n\n".join([
+        f"# {plan['network']}: {delivered}",
+        f"A classifier of {len(classes)} classes ({some(classes)}). {outcome.verdict}",
+        "## Data",
+        "\n".join(f"- {name}: {what}" for name, what in held["provenance"].items()),
+        "## Candidates",
+        "Accuracy in per cent; the delivered model is marked with *. Pictures: " + outcome.counts() + ".",
+        _markdown(outcome.rows()),
+        f"Rule: {held['rule']} {held['about']}",
+        "<details><summary>Every corruption and shift</summary>\n\n" + _each(outcome) + "\n\n</details>",
+        "## Confidence",
+        outcome.about_temperature() + ("" if limit is None else TRUSTED.format(limit)),
+        "## Settings",
+        _markdown([("key", "value"), *((key, str(value)) for key, value in plan.items())]),
+        "## Use",
+        f"Input: RGB pixels in [0, 1], (N, 3, {plan['side']}, {plan['side']}); normalisation is part of the network. "
+        "`model.safetensors` has the class names in its metadata.",
+        "    meada predict . picture.jpg\n    meada export . --onnx model.onnx",
+        "## Limits",
+        LIMITS,
+    ]) + "\n"  # fmt: skip
+
+
+def _each(outcome: Outcome) -> str:
+    every = outcome.by_change()
+    lines = [(name, *(f"{one[name]:.1f}" for one in every.values())) for name in every["plain"]]
+    return _markdown([("pictures", *every), *lines])
+
+
+def _markdown(rows: Sequence[tuple[str, ...]]) -> str:
+    line = lambda row: "| " + " | ".join(row) + " |"
+    return "\n".join([line(rows[0]), "|---|" + "--:|" * (len(rows[0]) - 1), *map(line, rows[1:])])
+
+
+def some(names: Sequence[str], shown: int = 8) -> str:
+    """The first few names and the number of remaining ones."""
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(list(names)[:shown]) + more

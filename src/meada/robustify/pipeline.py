@@ -14,23 +14,21 @@ from meada import __version__
 from meada.datasets import Task
 from meada.datasets.folder import folder
 from meada.datasets.from_python import pictures_of
-from meada.datasets.pictures.survey import Survey, summary, survey
+from meada.datasets.pictures.survey import summary, survey
 from meada.deploy.model import PLAN, save_model
 from meada.errors import MeadaError
 from meada.files import DRAFT, SUMS, keep_sums, remove_drafts, write_json, write_text
 from meada.machine.environment import environment
 from meada.machine.memory import keep_freed_memory
 from meada.networks.embedding import head_name, head_of
-from meada.robustify.budget import Budget
-from meada.robustify.card import card
-from meada.robustify.outcome import ABOUT, FORMAT, RULE, Outcome, entropy_limit, judge, seconds, temperature
+from meada.robustify.budget import Budget, measure
+from meada.robustify.outcome import ABOUT, FORMAT, RULE, Outcome, card, entropy_limit, judge, seconds, temperature
 from meada.robustify.page import training_views, write_report
-from meada.robustify.plan import HELD_OUT, Facts, Plan, default_seconds, duration, fit, plan_for
+from meada.robustify.plan import HELD_OUT, Plan, Request, default_seconds, duration, plan_for
 from meada.robustify.progress import Bar, progress
-from meada.robustify.request import Request
 from meada.robustify.rule import run_to_run, smallest_difference
-from meada.robustify.stages import Work, carry_out, load_scores, own_model
-from meada.robustify.timing import measure
+from meada.robustify.scoring import Scores
+from meada.robustify.stages import Work, carry_out, own_model
 from meada.runs.network import fresh_network
 from meada.runs.recipe import load_table
 from meada.runs.run_folder import RunFolder, read_json
@@ -41,21 +39,11 @@ KEYS = ("request", "plan", "budget")  # needed to resume
 
 
 def robustify(
-    data: Any,
-    out: str | Path,
-    *,
-    test: Sequence[Any] = (),
-    network: str | None = None,
-    weights: str | Path | None = None,
-    model: str | Path | None = None,
-    minutes: float | None = None,
-    seed: int = 0,
-    side: int | None = None,
-    group: str = "",
-    settings: Sequence[str] = (),
-    quiet: bool = False,
-    say: Say = print,
-) -> Outcome:
+    data: Any, out: str | Path, *, test: Sequence[Any] = (),
+    network: str | None = None, weights: str | Path | None = None, model: str | Path | None = None,
+    minutes: float | None = None, seed: int = 0, side: int | None = None, group: str = "",
+    settings: Sequence[str] = (), quiet: bool = False, say: Say = print,
+) -> Outcome:  # fmt: skip
     """Train several candidates on your own pictures and deliver the one with the best held-out results.
 
     Args:
@@ -78,8 +66,7 @@ def robustify(
     """
     if not isinstance(out, str | Path):
         raise MeadaError(f"out must be a folder to write to, got {type(out).__name__}")
-    home = Path(out)
-    there = home.resolve()
+    home, there = Path(out), Path(out).resolve()
     if not (there / PLAN).is_file() and there.exists() and (not there.is_dir() or _taken(there)):
         raise MeadaError(f"--out must be a new folder or one that robustify began, got {home}")
     kept = lambda one, name: _place(pictures_of(one, home.absolute() / "pictures", name=name, group=group))
@@ -114,34 +101,29 @@ def planned(request: Request, out: Path, *, say: Say, bar: Bar) -> Work:
         budget = Budget.read(held["budget"])
         return Work(request, out, load(request, budget.whole, bar), Plan(**held["plan"]), budget)
     began = time.monotonic()
-    own = survey(Path(request.data), group=request.group, tell=bar.reading)
-    _remarks(own, say)
-    n = len(own.pictures)
-    facts = Facts(
-        n - round(HELD_OUT * n), round(HELD_OUT * n), own.side, request.network, request.weights, request.side
-    )
-    changes = load_table(list(request.changes))
-    whole = plan_for(facts, changes)
+    found = survey(Path(request.data), group=request.group, tell=bar.reading)
+    for remark in [*found.remarks, *([f"in {found.root} {summary(found.skipped)}"] if found.skipped else [])]:
+        say(f"warning: {remark}")
+    n, changes = len(found.pictures), load_table(list(request.changes))
+    held_out = round(HELD_OUT * n)
+    whole = plan_for(n - held_out, held_out, found.side, request, changes)
     work = Work(request, out, load(request, whole, bar), whole)
-    task = work.task
     check_network(work)  # and the person's own model: refused now rather than after the training
     if request.model:
         own_model(work)
     bar.tell("timing", 0, 1)
-    costs = measure(work)
+    costs, task = measure(work.fresh(), work.task, whole), work.task
     limit = 60 * request.minutes if request.minutes is not None else default_seconds(n)
     sizes = tuple(len(one) for one in task.targets.values())
-    facts = Facts(len(task.train), len(task.validation), own.side)
     spent = time.monotonic() - began
-    plan = fit(whole, costs, facts, sizes, seconds=limit - spent, pinned=changes)
-    budget = Budget(limit, spent, whole, costs, facts.train, facts.held_out, sizes, tuple(changes))
-    expected = budget.seconds(plan)
+    budget = Budget(limit, spent, whole, costs, len(task.train), len(task.validation), sizes, tuple(changes))
+    work.plan, work.budget = budget.fitted(), budget
     write_json(path, {
-        "format": FORMAT_OF_PLAN, "request": asdict(request), "plan": plan.model_dump(), "seconds": expected,
-        "budget": budget.as_json(),
+        "format": FORMAT_OF_PLAN, "request": asdict(request), "plan": work.plan.model_dump(),
+        "seconds": budget.seconds(work.plan), "budget": budget.as_json(),
     })  # fmt: skip
-    _announce(task, plan, facts, expected, limit, say)
-    return Work(request, out, task, plan, budget)
+    _announce(task, work.plan, budget, say)
+    return work
 
 
 def check_network(work: Work) -> None:
@@ -150,10 +132,8 @@ def check_network(work: Work) -> None:
     Only the last layers may be missing in the file: a head for other classes is replaced.
     """
     net, account = fresh_network(work.recipe(), len(work.task.classes), file=True)
-    if (found := head_of(net).out_features) != len(work.task.classes):
-        raise MeadaError(
-            f"network '{work.plan.network}' must have {len(work.task.classes)} outputs, one per class, got {found}"
-        )
+    if (found := head_of(net).out_features) != (n := len(work.task.classes)):
+        raise MeadaError(f"network '{work.plan.network}' must have {n} outputs, one per class, got {found}")
     head = f"{head_name(net)}."
     names = [name for name, _ in net.named_parameters() if not name.startswith(head)]
     missing = [name for name in names if name in account.get("left_at_random", ())]
@@ -172,46 +152,44 @@ def load(request: Request, plan: Plan, bar: Bar) -> Task:
     )  # fmt: skip
 
 
-def _announce(task: Task, plan: Plan, facts: Facts, expected: dict[str, float], limit: float, say: Say) -> None:
+def _announce(task: Task, plan: Plan, budget: Budget, say: Say) -> None:
     kind = "labels, several per picture" if task.multilabel else "classes"
     say(
-        f"{facts.train:,} pictures to train on, {facts.held_out:,} held out, {len(task.classes)} {kind}; "
+        f"{budget.train:,} pictures to train on, {budget.held_out:,} held out, {len(task.classes)} {kind}; "
         f"{sum(map(len, task.targets.values())):,} pictures in {len(task.targets)} tests"
     )
     if warned := task.provenance.get("warnings"):
         say(f"warning: {warned}")
     for key, value in plan.model_dump().items():
         say(f"  {key} = {value}  # {Plan.model_fields[key].description}")
-    total = sum(expected.values())
+    total, limit = sum(budget.seconds(plan).values()), budget.limit
     over = "" if total <= limit else f"; this is the smallest plan, and it does not fit into {duration(limit)}"
     say(f"expected time: about {duration(total)}{over}")
-    s0 = run_to_run(facts.train, plan.pretrained)
-    least = smallest_difference(plan.shifted, s0)
+    least = smallest_difference(plan.shifted, run_to_run(budget.train, plan.pretrained))
     say(f"{plan.shifted:,} held-out pictures under shifts: differences below {least:.1f} points cannot be detected")
 
 
 def deliver(work: Work) -> Outcome:
     """Choose a candidate by the rule; write the model, ``outcome.json``, the model card and the report."""
     began = time.monotonic()
-    scores = load_scores(work)
+    scores = Scores(work.out / "scores", work.facts["score"]["sets"], work.names)
     s0 = run_to_run(len(work.task.train), work.plan.pretrained)
     decision, found = judge(scores, work.trained, s0)
     name = decision.delivered
     scale = temperature(scores, name, found["evidence"]["rows"])
+    limit = entropy_limit(scores.logits(name, "held_out") / scale["value"], scores.labels("held_out"))
     net = work.load(name)
     divide_logits(head_of(net), scale["value"])
     prepared = work.budget.prepared if work.budget else 0.0
     content = {
         "format": FORMAT, "meada": __version__, **decision.as_json(), "rule": RULE, "about": ABOUT,
-        "run_to_run": s0, "temperature": scale,
-        "abstain_entropy": entropy_limit(scores.logits(name, "held_out") / scale["value"], scores.labels("held_out")),
+        "run_to_run": s0, "temperature": scale, "abstain_entropy": limit,
         "trained_families": sorted(work.trained), "plan": work.plan.model_dump(), "stages": work.facts,
         "seconds": seconds(work.seconds(), prepared, time.monotonic() - began), "provenance": work.task.provenance,
         "classes": list(work.task.classes), "labels": "several" if work.task.multilabel else "one",
         "seed": work.request.seed, "environment": environment(), **found,
     }  # fmt: skip
     outcome = Outcome(work.out, content)
-    limit = content["abstain_entropy"]
     about = work.about() | ({} if limit is None else {"abstain_entropy": repr(limit)})
     save_model(work.out / "model.safetensors", net, work.recipe(), work.task.classes, about)
     write_text(work.out / "MODEL_CARD.md", card(outcome))
@@ -225,13 +203,6 @@ def divide_logits(last: nn.Linear, temperature: float) -> None:
     """Divide the last layer's weights, so that every export includes the temperature."""
     for weight in last.parameters():
         weight.div_(temperature)
-
-
-def _remarks(found: Survey, say: Say) -> None:
-    for remark in found.remarks:
-        say(f"warning: {remark}")
-    if found.skipped:
-        say(f"warning: in {found.root} {summary(found.skipped)}")
 
 
 def _read(path: Path) -> dict[str, Any]:

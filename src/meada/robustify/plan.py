@@ -1,13 +1,18 @@
-"""All settings of a ``robustify`` run: how they are chosen from the data and fitted to the time budget."""
+"""The arguments of ``robustify``, and the plan: all settings of a run, chosen from the data and the arguments."""
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from meada.corruptions.batch import SIDES
+from meada.errors import MeadaError
+from meada.images.inputs import check_count, check_numbers
 from meada.methods.parts.descent import Descent
+from meada.runs.parts import find
 from meada.settings import Settings
 
 SMALL = 64  # pixels: up to here a network is trained from scratch
@@ -16,15 +21,54 @@ LITE = "efficientnet_lite0"
 SMALL_NETWORKS = (
     "lenet", "allconv", "densenet", "densenet40", "wideresnet", "wideresnet16_1", "resnext", "resnext29_4x32",
 )  # fmt: skip
-CANDIDATES = 6  # models that are scored: plain, plain_repeat, probe, hardened, averaged, interpolated
-ROWS = 15 + 4  # approximate number of corruptions and validation shifts
-SLACK = 0.97  # share of the budget that is planned for; with 0.93, runs took 84 to 92 % of their budget
-FEWEST_STEPS, FEWEST_PICTURES = 20, 40
 CLIP = 5.0  # decision 87
 RATE = 0.003 / 32  # of hardened, per picture of a batch: at 0.003 batches of 8 broke the network (decision 78)
 HELD_OUT, MOST_HELD_OUT = 0.2, 2000  # share and maximum number of pictures; more take time and add little precision
-MOST_PROBED, FEWEST_PROBED = 10_000, 2000  # training pictures; a head needs no more, and features take time
+MOST_PROBED = 10_000  # training pictures; a head needs no more, and features take time
 MINUTES_PER_PICTURE, MOST_MINUTES = 15 / 1000, 60  # default budget
+
+
+@dataclass(frozen=True)
+class Request:
+    """Arguments with absolute paths: saved with the plan, and compared when the folder is resumed."""
+
+    data: str  # a folder or a CSV file
+    tests: tuple[str, ...] = ()
+    network: str = ""  # empty: chosen by the size of the pictures
+    weights: str = ""
+    model: str = ""  # an existing model to compare with
+    minutes: float | None = None
+    seed: int = 0
+    side: int | None = None
+    group: str = ""  # CSV column or regular expression: a group is never divided between training and held-out
+    changes: tuple[str, ...] = ()  # settings, key=value
+
+    def check(self) -> None:
+        if self.side is not None and self.side not in SIDES:
+            raise MeadaError(f"--side must be from {SIDES[0]} to {SIDES[-1]}, got {self.side}")
+        check_numbers(**{"--minutes": 1.0 if self.minutes is None else self.minutes})
+        if self.minutes is not None and not self.minutes > 0:
+            raise MeadaError(f"--minutes must be greater than 0, got {self.minutes:g}")
+        check_count("--seed", self.seed, least=0)
+        if self.weights and not self.network:
+            raise MeadaError("--weights must come with the --network that they belong to, got no --network")
+        if self.weights and not Path(self.weights).is_file():
+            raise MeadaError(f"--weights must be a file, got {self.weights}")
+        if self.model and not Path(self.model).exists():
+            raise MeadaError(f"--model must be a folder or a file of meada, got {self.model}")
+        if self.network:
+            find("network", self.network, trust=[self.network])
+
+    def same_as(self, held: object, where: Path) -> None:
+        """Refuse to resume a folder with other arguments."""
+        before = held if isinstance(held, dict) else {}
+        for name, now in json.loads(json.dumps(asdict(self))).items():
+            if before.get(name) != now:
+                option = {"tests": "--test", "changes": "--set"}.get(name, f"--{name}")
+                raise MeadaError(
+                    f"{option} must be {before.get(name)!r} to resume {where}, got {now!r}: "
+                    "repeat the same command, or give another --out to start again"
+                )
 
 
 class Plan(Settings):
@@ -67,41 +111,24 @@ class Plan(Settings):
         return Descent(name="sgd", lr=rate, momentum=0.9, nesterov=True, weight_decay=1e-4, schedule="cosine")
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What the default settings depend on."""
-
-    train: int
-    held_out: int
-    side: int  # the shorter one of a typical picture, in pixels
-    network: str = ""
-    weights: str = ""
-    asked_side: int | None = None
-
-
-def plan_for(facts: Facts, changes: Mapping[str, Any] | None = None) -> Plan:
-    """The default plan, without a time limit.
-
-    >>> plan = plan_for(Facts(train=800, held_out=200, side=227))
-    >>> plan.network, plan.side, plan.pretrained, plan.steps
-    ('efficientnet_lite0', 128, True, 300)
-    >>> plan_for(Facts(train=800, held_out=200, side=32)).pretrained
-    False
-    """
-    side = _side(facts)
-    network = facts.network or (LITE if side > SMALL else "wideresnet16_1")
-    pretrained = bool(facts.weights) or network.startswith("efficientnet_lite")
-    batch = 32 if facts.train >= 64 else 8
+def plan_for(
+    train: int, held_out: int, pixels: int, request: Request, changes: Mapping[str, Any] | None = None
+) -> Plan:
+    """The default plan, without a time limit; ``pixels`` is the shorter side of a typical picture."""
+    side = _side(pixels, request)
+    network = request.network or (LITE if side > SMALL else "wideresnet16_1")
+    pretrained = bool(request.weights) or network.startswith("efficientnet_lite")
+    batch = 32 if train >= 64 else 8
     passes, low, high = (12, 100, 3000) if pretrained else (60, 200, 6000)
-    steps = min(max(-(-passes * facts.train // batch), low), high)
+    steps = min(max(-(-passes * train // batch), low), high)
     chosen = dict(
-        network=network, weights=facts.weights, pretrained=pretrained, side=side, batch_size=batch, steps=steps,
+        network=network, weights=request.weights, pretrained=pretrained, side=side, batch_size=batch, steps=steps,
         rates=[0.003, 0.01, 0.03, 0.1] if pretrained else [0.001], trial_steps=steps // 5 if pretrained else 0,
         hardened_rate=0.001, optimiser="sgd" if pretrained else "adam",
         average_from=0.3 if pretrained else 0.75, interpolation=[0.25, 0.5, 0.75] if pretrained else [],
-        held_out=min(HELD_OUT, MOST_HELD_OUT / max(facts.train + facts.held_out, 1)),
-        probe=MOST_PROBED if pretrained and facts.train > MOST_PROBED else 0,
-        shifted=min(facts.held_out, 300 if side > SMALL else 500),
+        held_out=min(HELD_OUT, MOST_HELD_OUT / max(train + held_out, 1)),
+        probe=MOST_PROBED if pretrained and train > MOST_PROBED else 0,
+        shifted=min(held_out, 300 if side > SMALL else 500),
     )  # fmt: skip
     plan = Plan(**{**chosen, **(changes or {})})
     if not plan.pretrained or "hardened_rate" in (changes or {}):
@@ -109,80 +136,14 @@ def plan_for(facts: Facts, changes: Mapping[str, Any] | None = None) -> Plan:
     return plan.model_copy(update={"hardened_rate": RATE * plan.batch_size})
 
 
-def _side(facts: Facts) -> int:
-    if facts.asked_side is not None:
-        return facts.asked_side
-    if facts.network in SMALL_NETWORKS or (not facts.weights and facts.side <= 40):
+def _side(pixels: int, request: Request) -> int:
+    if request.side is not None:
+        return request.side
+    if request.network in SMALL_NETWORKS or (not request.weights and pixels <= 40):
         return 32
-    if not facts.weights and facts.side <= SMALL:
+    if not request.weights and pixels <= SMALL:
         return SMALL
-    return 224 if ":" in facts.network or facts.weights else 128
-
-
-@dataclass(frozen=True)
-class Costs:
-    """Seconds, measured on this machine with this network."""
-
-    plain: float  # one step of ordinary fine-tuning
-    hardened: float  # one step on clean pictures and views
-    look: float  # predicting one picture
-    corrupt: float  # corrupting one picture, averaged over the fifteen corruptions
-
-
-def estimate(plan: Plan, costs: Costs, facts: Facts, tests: Collection[int] = ()) -> dict[str, float]:
-    """Expected seconds of each stage.
-
-    >>> plan = plan_for(Facts(320, 80, 32), {"steps": 100, "shifted": 10})
-    >>> costs = Costs(plain=0.1, hardened=0.2, look=0.0, corrupt=0.0)
-    >>> {k: round(v, 6) for k, v in estimate(plan, costs, Facts(320, 80, 32)).items() if v}
-    {'plain': 10.0, 'plain_repeat': 10.0, 'hardened': 20.0}
-    """
-    looks = lambda n: n * costs.look
-    tested = sum(min(n, plan.test or n) for n in tests)
-    rows = ROWS * plan.shifted
-    return {
-        "probe": looks(2 * min(facts.train, plan.probe or facts.train) + facts.held_out) if plan.pretrained else 0.0,
-        "families": looks(2 * facts.held_out) if plan.pretrained else 0.0,
-        "rate": len(plan.rates) * (plan.trial_steps * costs.plain + looks(facts.held_out)) if plan.trial_steps else 0.0,
-        "plain": plan.steps * costs.plain,
-        "plain_repeat": plan.steps * costs.plain,
-        "hardened": plan.steps_of("hardened") * costs.hardened,
-        "interpolated": looks(len(plan.interpolation) * (facts.held_out + 4 * plan.shifted)),
-        "score": looks(CANDIDATES * (facts.held_out + tested + rows)) + costs.corrupt * rows,
-    }
-
-
-def fit(
-    plan: Plan, costs: Costs, facts: Facts, tests: Collection[int], *, seconds: float, pinned: Collection[str] = ()
-) -> Plan:
-    """The largest plan that fits into ``seconds``, or the smallest possible one; ``pinned`` keys do not change."""
-    takes = lambda p: sum(estimate(p, costs, facts, tests).values())
-    return largest(lambda s: shrunk(plan, s, tests, pinned), lambda p: takes(p) <= SLACK * seconds)
-
-
-def largest(make: Callable[[float], Plan], fits: Callable[[Plan], bool]) -> Plan:
-    """The plan for the largest share that fits, found by bisection; for share 0 if none fits."""
-    low, high = 0.0, 1.0
-    if fits(make(high)):
-        return make(high)
-    for _ in range(30):
-        middle = (low + high) / 2
-        low, high = (middle, high) if fits(make(middle)) else (low, middle)
-    return make(low)
-
-
-def shrunk(plan: Plan, s: float, tests: Collection[int], pinned: Collection[str] = ()) -> Plan:
-    """A plan of about ``s`` times the cost: fewer steps and, to a lesser degree, fewer pictures to score."""
-    steps = max(round(plan.steps * s), min(FEWEST_STEPS, plan.steps))
-    largest = plan.test or max(tests, default=0)
-    less = {
-        "probe": max(round(plan.probe * s), min(FEWEST_PROBED, plan.probe)),
-        "steps": steps,
-        "trial_steps": round(steps * plan.trial_steps / plan.steps),
-        "shifted": max(round(plan.shifted * s**0.5), min(FEWEST_PICTURES, plan.shifted)),
-        "test": max(round(largest * s**0.5), min(100, largest)) if s < 1 else plan.test,
-    }
-    return plan.model_copy(update={k: v for k, v in less.items() if k not in pinned})
+    return 224 if ":" in request.network or request.weights else 128
 
 
 def default_seconds(pictures: int) -> float:
@@ -195,10 +156,6 @@ def default_seconds(pictures: int) -> float:
 
 
 def duration(seconds: float) -> str:
-    """
-    >>> duration(42.0), duration(160.0), duration(7300.0)
-    ('42 s', '3 min', '2 h 2 min')
-    """
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

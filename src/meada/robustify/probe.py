@@ -1,7 +1,5 @@
 """Logistic regression on frozen features: the head that a pretrained network starts from."""
 
-from collections.abc import Sequence
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -13,9 +11,8 @@ from meada.types import Embedding
 
 LARGE = 1e9  # features x classes above which an iteration takes a second or more
 PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)  # of the squared weights of scaled features, next to the mean loss
-
-
 Head = tuple[Float[Tensor, "K D"], Float[Tensor, " K"]]  # weight and bias
+Labelled = tuple[Tensor, Tensor]  # features (B, D) and their labels, (B,) or (B, K)
 
 
 def fit_head(z: Embedding, y: Truth, classes: int, penalty: float) -> Head:
@@ -29,10 +26,8 @@ def fit_head(z: Embedding, y: Truth, classes: int, penalty: float) -> Head:
     z = (z - mean) / scale
     weight = torch.zeros(classes, z.shape[1], dtype=torch.float64, requires_grad=True)
     bias = torch.zeros(classes, dtype=torch.float64, requires_grad=True)
-    iterations = 100 if z.numel() * classes < LARGE else 30
-    optimiser = torch.optim.LBFGS(
-        [weight, bias], max_iter=iterations, tolerance_grad=1e-6, line_search_fn="strong_wolfe"
-    )
+    most = 100 if z.numel() * classes < LARGE else 30
+    optimiser = torch.optim.LBFGS([weight, bias], max_iter=most, tolerance_grad=1e-6, line_search_fn="strong_wolfe")
 
     def closure() -> Tensor:
         optimiser.zero_grad()
@@ -45,17 +40,12 @@ def fit_head(z: Embedding, y: Truth, classes: int, penalty: float) -> Head:
     return w, (bias - w @ mean).detach()
 
 
-Labelled = tuple[Tensor, Tensor]  # features (B, D) and their labels, (B,) or (B, K)
-
-
-def best_head(
-    train: Labelled, held: Labelled, classes: int, penalties: Sequence[float] = PENALTIES
-) -> tuple[Head, float]:
+def best_head(train: Labelled, held: Labelled, classes: int) -> tuple[Head, float]:
     """The head with the lowest NLL on held-out pictures over the penalties, and its penalty."""
     z, y = held[0].double(), held[1]
-    heads = {p: fit_head(*train, classes, p) for p in penalties}
+    heads = {p: fit_head(*train, classes, p) for p in PENALTIES}
     nll = {p: float(loss(z @ w.T + b, y)) for p, (w, b) in heads.items()}
-    best = min(penalties, key=nll.__getitem__)
+    best = min(PENALTIES, key=nll.__getitem__)
     return heads[best], best
 
 

@@ -20,8 +20,7 @@ class Bar:
         self._shown, self._quiet = shown, quiet
         self._task = shown.add_task("reading pictures", total=1.0, left="") if shown else None
         self._expected: dict[str, float] = {}
-        self._began: dict[str, float] = {}
-        self._pace, self._last, self._stage = 1.0, float("-inf"), ""
+        self._pace, self._last, self._stage, self._began = 1.0, float("-inf"), "", 0.0
 
     def expect(self, seconds: Mapping[str, float]) -> None:
         self._expected, self._pace = dict(seconds), 1.0
@@ -33,8 +32,8 @@ class Bar:
         """Report that ``done`` of ``n`` parts of a stage are finished."""
         now, share = time.monotonic(), done / max(n, 1)
         if stage != self._stage:
-            self._stage, self._began[stage] = stage, now
-        spent, should = now - self._began[stage], self._expected.get(stage, 0.0)
+            self._stage, self._began = stage, now
+        spent, should = now - self._began, self._expected.get(stage, 0.0)
         if share > 0.05 and should * share > 1 and spent > 1:  # not a stage that was already finished
             self._pace = spent / (should * share)
         names = list(self._expected)
@@ -50,9 +49,8 @@ class Bar:
             self._shown.update(self._task, description=words, completed=share, left=remaining)
         elif not self._quiet and (time.monotonic() - self._last > EVERY):
             self._last = time.monotonic()
-            print(
-                f"robustify: {words} {100 * share:.0f} %{remaining and ', ' + remaining}", file=sys.stderr, flush=True
-            )
+            line = f"robustify: {words} {100 * share:.0f} %{remaining and ', ' + remaining}"
+            print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -14,7 +14,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -73,23 +72,14 @@ def difference(a: np.ndarray, b: np.ndarray) -> tuple[float, float, float, int]:
 
 
 def noise_floor(gap: float, s0: float) -> float:
-    """
-    >>> round(noise_floor(gap=0.0, s0=1.0), 3), round(noise_floor(gap=2.0, s0=1.0), 3)
-    (2.449, 3.464)
-    """
     return 2 * math.sqrt(1.5) * max(abs(gap) / math.sqrt(2), s0)
-
-
-@cache
-def _measured() -> list[tuple[int, bool, float]]:
-    table = json.loads((Path(__file__).parent / "noise.json").read_text(encoding="utf-8"))
-    return [(one["train"], one["pretrained"], one["sd"]) for one in table["measured"]]
 
 
 def run_to_run(train: int, pretrained: bool) -> float:
     """s0: the standard deviation between two plain trainings, in points, of the nearest size that was measured."""
-    same_start = [one for one in _measured() if one[1] == pretrained]
-    return min(same_start, key=lambda one: abs(math.log(one[0] / max(train, 1))))[2]
+    table = json.loads((Path(__file__).parent / "noise.json").read_text(encoding="utf-8"))
+    same_start = [one for one in table["measured"] if one["pretrained"] == pretrained]
+    return float(min(same_start, key=lambda one: abs(math.log(one["train"] / max(train, 1))))["sd"])
 
 
 Correct = Mapping[str, np.ndarray]  # by candidate: one mean correctness per picture
@@ -121,34 +111,31 @@ def decide(held_out: Correct, shifted: Correct, s0: float, rows: Sequence[str]) 
 def _sentence(delivered: str, best: str, gain: Gain, clean: Gain, rows: Sequence[str]) -> str:
     about = f"on {gain.n:,} held-out pictures under {len(rows)} corruptions and shifts that no candidate trained on"
     if delivered != "plain" and gain.better:
-        return (
-            f"Delivered: {delivered}. It is {gain.mean:.1f} points more accurate than plain fine-tuning {about} "
-            f"(95 % interval {gain.low:+.1f} to {gain.high:+.1f} for these models; repeating a plain fine-tuning can "
-            f"change accuracy by up to {gain.noise:.1f})."
+        found = (
+            f"It is {gain.mean:.1f} points more accurate than plain fine-tuning {about} (95 % interval "
+            f"{gain.low:+.1f} to {gain.high:+.1f} for these models; repeating a plain fine-tuning can change accuracy "
+            f"by up to {gain.noise:.1f})."
         )
-    if delivered != "plain":
-        return (
-            f"Delivered: {delivered}. It is {clean.mean:.1f} points more accurate than plain fine-tuning on "
-            f"{clean.n:,} held-out pictures as they are; {about}, the difference of {gain.mean:+.1f} points is "
-            "within noise."
+    elif delivered != "plain":
+        found = (
+            f"It is {clean.mean:.1f} points more accurate than plain fine-tuning on {clean.n:,} held-out pictures as "
+            f"they are; {about}, the difference of {gain.mean:+.1f} points is within noise."
         )
-    if best == "plain":
-        return f"Delivered: plain. No other candidate that keeps held-out accuracy is more accurate {about}."
-    if gain.worse:
-        return (
-            f"Delivered: plain. Of the other candidates that keep held-out accuracy, {best} is most accurate {about}, "
+    elif best == "plain":
+        found = f"No other candidate that keeps held-out accuracy is more accurate {about}."
+    elif gain.worse:
+        found = (
+            f"Of the other candidates that keep held-out accuracy, {best} is most accurate {about}, "
             f"and it is {-gain.mean:.1f} points less accurate than plain fine-tuning there."
         )
-    return (
-        f"Delivered: plain. {best} differs from it by {gain.mean:+.1f} points {about}; differences of up to "
-        f"{gain.needed:.1f} points can come from chance and from repeating the training."
-    )
+    else:
+        found = (
+            f"{best} differs from it by {gain.mean:+.1f} points {about}; differences of up to "
+            f"{gain.needed:.1f} points can come from chance and from repeating the training."
+        )
+    return f"Delivered: {delivered}. {found}"
 
 
 def smallest_difference(n: int, s0: float, disagree: float = 0.2) -> float:
-    """Points that ``n`` pictures can show if two models disagree on a fifth of them.
-
-    >>> round(smallest_difference(200, 0.5), 1)
-    6.2
-    """
+    """Points that ``n`` pictures can show if two models disagree on a fifth of them."""
     return max(196 * math.sqrt(disagree / max(n, 1)), noise_floor(0.0, s0))

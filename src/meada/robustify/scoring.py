@@ -1,4 +1,4 @@
-"""Score all candidates on the same pixels: held-out pictures, corruptions and shifts of them, and the tests."""
+"""Score all candidates and an existing model on the same pixels: held-out pictures, changes of them, the tests."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -8,9 +8,12 @@ import numpy as np
 import torch
 from safetensors.torch import save
 from torch import Tensor, nn
+from torch.nn.functional import interpolate
 
 from meada.corruptions import CORRUPTIONS, corrupt
-from meada.datasets import Samples
+from meada.datasets import Samples, Task
+from meada.deploy.model import open_model
+from meada.errors import MeadaError
 from meada.evaluation import score
 from meada.evaluation.score import finite_logits
 from meada.evaluation.selection import fixed_subset
@@ -20,7 +23,7 @@ from meada.machine.terminal import Count
 from meada.pool import as_float
 from meada.robustify.labels import Truth, as_classes, right
 from meada.runs.checkpoint import read_tensors
-from meada.types import Families, Family, Labels, Logits
+from meada.types import Families, Family, Images, Labels, Logits
 
 BATCH = 64
 # The family of each corruption, so that the rule can leave out families that a candidate was trained on.
@@ -40,11 +43,9 @@ def sets(held_out: Samples, tests: Mapping[str, Samples], *, trained: Families, 
     made: dict[str, Make] = {"held_out": lambda: (held_out.images, held_out.labels)}
     for name in CORRUPTIONS:
         made[f"corruption/{name}"] = lambda name=name: (corrupted(some.images, name, severities, seed), some.labels)  # type: ignore[misc]
+    shifted = lambda family: shifted_once(as_float(some.images), [family], seed=seed)[family]
     for family in validation_families(trained):
-        made[f"shift/{family}"] = lambda family=family: (
-            shifted_once(as_float(some.images), [family], seed=seed)[family],
-            some.labels,
-        )  # type: ignore[misc]
+        made[f"shift/{family}"] = lambda family=family: (shifted(family), some.labels)  # type: ignore[misc]
     for name, one in tests.items():
         made[f"test/{name}"] = lambda one=one: (one.images, one.labels)  # type: ignore[misc]
     return made
@@ -65,16 +66,11 @@ def score_all(nets: Mapping[str, nn.Module], made: Mapping[str, Make], folder: P
     for number, (name, make) in enumerate(made.items()):
         tell(number, len(made))
         path = folder / f"{name.replace('/', '.')}.safetensors"
-        if path.is_file():
-            continue
-        images, labels = make()
-        held = {f"logits/{candidate}": _logits(net, images, name) for candidate, net in nets.items()}
-        write_bytes(path, save({"labels": labels.clone(), **held}))
+        if not path.is_file():
+            images, labels = make()
+            logits = {f"logits/{k}": finite_logits(net, images, name, batch_size=BATCH) for k, net in nets.items()}
+            write_bytes(path, save({"labels": labels.clone(), **{k: one.contiguous() for k, one in logits.items()}}))
     tell(len(made), len(made))
-
-
-def _logits(net: nn.Module, images: Tensor, name: str) -> Logits:
-    return finite_logits(net, images, name, batch_size=BATCH).contiguous()
 
 
 class Scores:
@@ -84,11 +80,12 @@ class Scores:
         self.names, self.candidates = tuple(names), tuple(candidates)
         self._held = {name: read_tensors(folder / f"{name.replace('/', '.')}.safetensors") for name in names}
 
-    def labels(self, name: str) -> Truth:
-        return self._held[name]["labels"]
+    def labels(self, *names: str) -> Truth:
+        """Of one set, or of several after each other."""
+        return torch.cat([self._held[name]["labels"] for name in names])
 
-    def logits(self, candidate: str, name: str) -> Logits:
-        return self._held[name][f"logits/{candidate}"]
+    def logits(self, candidate: str, *names: str) -> Logits:
+        return torch.cat([self._held[name][f"logits/{candidate}"] for name in names])
 
     def correct(self, candidate: str, names: Sequence[str]) -> np.ndarray:
         """1 for a correct prediction, else 0 (multi-label: share of correct labels), of shape (rows, pictures).
@@ -119,17 +116,13 @@ def full_score(logits: Logits, labels: Truth) -> dict[str, float | int]:
     Multi-label: accuracy is the share of correct labels, ``exact_match`` the share of pictures whose labels are all
     correct; balanced accuracy and AUC are means over the labels; ECE, NLL and Brier score are per label.
     """
-    if labels.ndim == 1:
-        found = score(logits, labels)
-        found["balanced_accuracy"] = balanced(logits, labels)
-        if logits.shape[1] == 2 and len(labels.unique()) == 2:
-            found["auc"] = auc((logits[:, 1] - logits[:, 0]).double().numpy(), labels.numpy())
-        return found
-    found = score(*as_classes(logits, labels))
-    each = [as_classes(logits[:, [k]], labels[:, [k]]) for k in range(labels.shape[1])]
-    found |= {"n": len(labels), "exact_match": 100 * float((right(logits, labels) == 1).double().mean())}
+    found, each = score(*as_classes(logits, labels)), [(logits, labels)]
+    if labels.ndim == 2:
+        found |= {"n": len(labels), "exact_match": 100 * float((right(logits, labels) == 1).double().mean())}
+        each = [as_classes(logits[:, [k]], labels[:, [k]]) for k in range(labels.shape[1])]
     found["balanced_accuracy"] = float(np.mean([balanced(*one) for one in each]))
-    both = [auc(one[:, 1].double().numpy(), y.numpy()) for one, y in each if len(y.unique()) == 2]
+    two = [(z[:, 1] - z[:, 0], y) for z, y in each if z.shape[1] == 2 and len(y.unique()) == 2]
+    both = [auc(margin.double().numpy(), y.numpy()) for margin, y in two]
     return found | ({"auc": float(np.mean(both))} if both else {})
 
 
@@ -169,3 +162,29 @@ def rule_rows(names: Sequence[str], trained: Families) -> list[str]:
     """
     kind = lambda name: FAMILY_OF[name.split("/")[1]] if name.startswith("corruption/") else name.split("/")[-1]
     return [name for name in names if name.startswith(("corruption/", "shift/")) and kind(name) not in trained]
+
+
+class Fitted(nn.Module):
+    """Resize pictures to the size of the network and reorder its logits."""
+
+    def __init__(self, net: nn.Module, side: int, order: list[int]) -> None:
+        super().__init__()
+        self.net, self.side, self.order = net, side, order
+
+    def forward(self, x: Images) -> Logits:
+        if x.shape[-1] != self.side:
+            x = interpolate(x, size=(self.side, self.side), mode="bilinear", antialias=True)
+        logits: Tensor = self.net(x)
+        return logits[:, self.order]
+
+
+def fitted(path: str, task: Task, trust: Sequence[str] = ()) -> nn.Module:
+    """The model at ``path``, with the logits of the task's classes; other classes that it knows are dropped."""
+    model, classes = open_model(Path(path), trust), task.classes
+    if model.multilabel != task.multilabel:
+        kinds = ("one label per picture", "several labels per picture")
+        raise MeadaError(f"--model must be of {kinds[task.multilabel]}, got one of {kinds[model.multilabel]}: {path}")
+    missing = [name for name in classes if name not in model.classes]
+    if missing:
+        raise MeadaError(f"--model must know all classes of the data, got none for '{missing[0]}' in {path}")
+    return Fitted(model.net, model.side, [model.classes.index(name) for name in classes]).eval()

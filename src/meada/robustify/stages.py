@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from meada.averaging import interpolate
 from meada.datasets import Samples, Task
@@ -16,17 +16,13 @@ from meada.deploy.model import SEVERAL, save_model
 from meada.evaluation import predict
 from meada.files import write_json
 from meada.machine.terminal import Count, Tell
-from meada.methods.method import Method
 from meada.networks.embedding import features, head_name
-from meada.robustify import training
+from meada.pool import as_float, as_stored
+from meada.robustify import labels, training
 from meada.robustify.budget import OPEN, Budget, Stopwatch
-from meada.robustify.families import choose_families, space_of
-from meada.robustify.labels import accuracy
-from meada.robustify.own import fitted
-from meada.robustify.plan import Plan
+from meada.robustify.plan import Plan, Request
 from meada.robustify.probe import best_head, fit_into
-from meada.robustify.request import Request
-from meada.robustify.scoring import Scores, score_all, sets
+from meada.robustify.scoring import fitted, score_all, sets
 from meada.runs.checkpoint import load_weights_into
 from meada.runs.network import build_network
 from meada.runs.recipe import Recipe, resolve
@@ -70,6 +66,9 @@ class Work:
     def path(self, name: str) -> Path:
         return self.out / "candidates" / f"{name}.safetensors"
 
+    def checkpoint(self, name: str) -> Path:
+        return self.out / "stages" / f"{name}.checkpoint"
+
     def save(self, name: str, net: nn.Module, rate: float = 0.0) -> None:
         save_model(self.path(name), net, self.recipe(rate), self.task.classes, self.about())
 
@@ -82,26 +81,20 @@ class Work:
         load_weights_into(net, self.path(name))
         return net
 
-    def accuracy(self, net: nn.Module, samples: Samples) -> float:
-        return accuracy(predict(net, samples.images, batch_size=64), samples.labels)
-
     def seconds(self) -> dict[str, float]:
         """Duration of each finished stage."""
         return {name: float(one["seconds"]) for name, one in self.facts.items()}
 
-    def forecast(self) -> dict[str, float]:
-        return self.budget.forecast(self.plan, self.seconds()) if self.budget else {}
-
     @property
     def trained(self) -> Families:
         """Families of image changes that some candidate was trained on."""
-        return CROP | space_of(self.facts["families"]["colour"]).families
+        return CROP | training.space_of(self.facts["families"]["colour"]).families
 
     @property
     def names(self) -> list[str]:
-        probe, interpolated = (["probe"], ["interpolated"]) if self.plan.pretrained else ([], [])
-        own = ["own"] if self.request.model else []
-        return ["plain", "plain_repeat", *probe, "hardened", "averaged", *interpolated, *own]
+        absent = () if self.plan.pretrained else ("probe", "interpolated")
+        every = ["plain", "plain_repeat", "probe", "hardened", "averaged", "interpolated"]
+        return [name for name in every if name not in absent] + (["own"] if self.request.model else [])
 
 
 def probe(work: Work, tell: Count) -> dict[str, Any]:
@@ -110,11 +103,8 @@ def probe(work: Work, tell: Count) -> dict[str, Any]:
     most = max(PROBED // len(work.task.classes), 2000)
     train = capped(work.task.train, min(work.plan.probe or most, most))
     both = torch.cat([train.images, train.images.flip(-1)])
-    head, penalty = best_head(
-        (features(net, both), torch.cat([train.labels, train.labels])),
-        (features(net, held.images), held.labels),
-        len(work.task.classes),
-    )
+    fitted_on = features(net, both), torch.cat([train.labels, train.labels])
+    head, penalty = best_head(fitted_on, (features(net, held.images), held.labels), len(work.task.classes))
     fit_into(net, head)
     work.save("probe", net)
     return {"penalty": penalty, "pictures": len(train)}
@@ -124,56 +114,46 @@ def families(work: Work, tell: Count) -> dict[str, Any]:
     """Decide whether views may change colour."""
     if not work.plan.pretrained:
         return {"colour": True}  # without pretrained weights there is no probe
-    return choose_families(work.load("probe"), work.task.validation)
+    return training.choose_families(work.load("probe"), work.task.validation)
 
 
 def rate(work: Work, tell: Count) -> dict[str, Any]:
     """Choose the learning rate of plain fine-tuning by short trials, scored on held-out pictures."""
-    plan = work.plan
+    plan, tried = work.plan, dict[str, float]()
     if not plan.trial_steps or len(plan.rates) == 1:
-        return {"rate": plan.rates[0], "tried": {}}
-    tried = {}
+        return {"rate": plan.rates[0], "tried": tried}
     for k, value in enumerate(plan.rates):
         start = lambda d, n, k=k: tell(k * n + d, len(plan.rates) * n)
-        tuned = training.tune(work.fresh(), work.task.train, _plain(work, value, plan.trial_steps, 0), tell=start)
-        tried[str(value)] = work.accuracy(tuned.net, work.task.validation)
+        net = work.fresh()
+        training.tune(net, work.task.train, _plain(work, value, plan.trial_steps, 0), tell=start)
+        tried[str(value)] = accuracy(net, work.task.validation)
     best = max(plan.rates, key=lambda value: tried[str(value)])
     return {"rate": best, "tried": tried}
 
 
 def plain(work: Work, tell: Count, name: str = "plain", repeat: int = 0) -> dict[str, Any]:
-    value = work.facts["rate"]["rate"]
+    """Fine-tune from the initial weights; a repeat has another order of batches, crops and flips."""
+    value, net = work.facts["rate"]["rate"], work.fresh()
     how = _plain(work, value, work.plan.steps, repeat)
-    tuned = training.tune(work.fresh(), work.task.train, how, _checkpoint(work, name), tell)
-    work.save(name, tuned.net, value)
+    training.tune(net, work.task.train, how, work.checkpoint(name), tell)
+    work.save(name, net, value)
     return {"rate": value, "steps": how.steps}
-
-
-def plain_repeat(work: Work, tell: Count) -> dict[str, Any]:
-    """The same training from the same initial weights, with another order of batches."""
-    return plain(work, tell, "plain_repeat", repeat=1)
 
 
 def hardened(work: Work, tell: Count) -> dict[str, Any]:
     """Train on clean pictures and hard views, starting from the probe; also keep the mean of the weights."""
-    plan = work.plan
+    plan, space = work.plan, training.space_of(work.facts["families"]["colour"])
     net = work.load("probe") if plan.pretrained else work.fresh()
+    method = training.hardened(plan.side, space, views=plan.views, hardness=plan.hardness)
     how = training.Tuning(
-        hardening(work), plan.descent(plan.hardened_rate), plan.steps_of("hardened"), plan.batch_size,
-        work.request.seed, frozen=plan.pretrained, average_from=plan.average_from,
-        clip=plan.clip if plan.pretrained else math.inf,
+        method, plan.descent(plan.hardened_rate), plan.steps_of("hardened"), plan.batch_size, work.request.seed,
+        frozen=plan.pretrained, average_from=plan.average_from, clip=plan.clip if plan.pretrained else math.inf,
     )  # fmt: skip
-    tuned = training.tune(net, work.task.train, how, _checkpoint(work, "hardened"), tell)
-    mean = deepcopy(net)
-    mean.load_state_dict(tuned.mean.state)
-    work.save("averaged", mean)
+    mean = training.tune(net, work.task.train, how, work.checkpoint("hardened"), tell)
     work.save("hardened", net)
-    return {"rate": plan.hardened_rate, "steps": how.steps, "averaged": tuned.mean.count}
-
-
-def hardening(work: Work) -> Method:
-    space, plan = space_of(work.facts["families"]["colour"]), work.plan
-    return training.hardened(plan.side, space, views=plan.views, hardness=plan.hardness)
+    net.load_state_dict(mean.state)
+    work.save("averaged", net)
+    return {"rate": plan.hardened_rate, "steps": how.steps, "averaged": mean.count}
 
 
 def interpolated(work: Work, tell: Count) -> dict[str, Any]:
@@ -181,17 +161,13 @@ def interpolated(work: Work, tell: Count) -> dict[str, Any]:
     first, last = work.load("probe"), work.load("averaged")
     keep = [f"{head_name(last)}.{part}" for part in ("weight", "bias")]
     start, end = ({k: v.clone() for k, v in net.state_dict().items()} for net in (first, last))
-    made = sets(
-        work.task.validation, {}, trained=work.trained, shifted_n=work.plan.shifted, severities=[3],
-        seed=work.request.seed + 1,
-    )  # fmt: skip
-    chosen = {name: make() for name, make in made.items() if not name.startswith("corruption/")}
-    scores, clean = {}, {}
-    positions = [*work.plan.interpolation, 1.0]
+    made = scored_sets(work, {}, [3], work.request.seed + 1)
+    chosen = {name: eight_bits(*make()) for name, make in made.items() if not name.startswith("corruption/")}
+    scores, clean, positions = {}, {}, [*work.plan.interpolation, 1.0]
     for k, t in enumerate(positions):
         tell(k, len(positions))
         first.load_state_dict(interpolate(start, end, t, keep))
-        found = {name: work.accuracy(first, Samples(_bytes(x), y)) for name, (x, y) in chosen.items()}
+        found = {name: accuracy(first, samples) for name, samples in chosen.items()}
         clean[t] = found.pop("held_out")
         scores[t] = sum(found.values()) / len(found)
     near = [t for t in positions if clean[t] >= max(clean.values()) - 1.0 and t < 1.0] or [positions[-2]]
@@ -204,7 +180,8 @@ def interpolated(work: Work, tell: Count) -> dict[str, Any]:
 
 def score(work: Work, tell: Count) -> dict[str, Any]:
     """Score all candidates on the same pixels."""
-    made = scored_sets(work)
+    tests = {name: capped(one, work.plan.test) for name, one in work.task.targets.items()}
+    made = scored_sets(work, tests, work.plan.severities, work.request.seed)
     nets = {name: own_model(work) if name == "own" else work.load(name) for name in work.names}
     score_all(nets, made, work.out / "scores", tell)
     return {"sets": list(made)}
@@ -215,30 +192,30 @@ def own_model(work: Work) -> nn.Module:
     return fitted(work.request.model, work.task, [work.request.network] if ":" in work.request.network else [])
 
 
+def accuracy(net: nn.Module, samples: Samples) -> float:
+    return labels.accuracy(predict(net, samples.images, batch_size=64), samples.labels)
+
+
+def eight_bits(images: Tensor, y: Tensor) -> Samples:
+    return Samples(as_stored(as_float(images), torch.uint8), y)
+
+
 def capped(samples: Samples, n: int) -> Samples:
     """At most ``n`` samples, evenly spaced, so that each class is represented; 0: all."""
     return samples[torch.arange(n) * len(samples) // n] if 0 < n < len(samples) else samples
 
 
-def scored_sets(work: Work) -> dict[str, Any]:
-    tests = {name: capped(one, work.plan.test) for name, one in work.task.targets.items()}
-    return sets(
-        work.task.validation, tests, trained=work.trained, shifted_n=work.plan.shifted,
-        severities=work.plan.severities, seed=work.request.seed,
-    )  # fmt: skip
+def scored_sets(work: Work, tests: dict[str, Samples], severities: list[int], seed: int) -> dict[str, Any]:
+    held_out, n = work.task.validation, work.plan.shifted
+    return sets(held_out, tests, trained=work.trained, shifted_n=n, severities=severities, seed=seed)
 
 
 Stage = Callable[[Work, Count], dict[str, Any]]
 STAGES: dict[str, Stage] = {
-    "probe": probe,
-    "families": families,
-    "rate": rate,
-    "plain": plain,
-    "plain_repeat": plain_repeat,
-    "hardened": hardened,
-    "interpolated": interpolated,
-    "score": score,
-}
+    "probe": probe, "families": families, "rate": rate, "plain": plain,
+    "plain_repeat": partial(plain, name="plain_repeat", repeat=1), "hardened": hardened,
+    "interpolated": interpolated, "score": score,
+}  # fmt: skip
 
 
 def carry_out(work: Work, tell: Tell, expect: Callable[[dict[str, float]], None] = lambda seconds: None) -> None:
@@ -249,14 +226,14 @@ def carry_out(work: Work, tell: Tell, expect: Callable[[dict[str, float]], None]
         path = work.out / "stages" / f"{name}.json"
         revise(work, name)
         if not path.is_file():
-            expect(work.forecast())
+            expect(work.budget.forecast(work.plan, work.seconds()) if work.budget else {})
             tell(name, 0, 1)
             watch = Stopwatch(lambda done, n, name=name: tell(name, done, n))  # type: ignore[misc]
             found = stage(work, watch.tell)
             write_json(path, {**found, "seconds": watch.seconds()})
         work.facts[name] = read_json(path)
         tell(name, 1, 1)
-        _checkpoint(work, name).unlink(missing_ok=True)
+        work.checkpoint(name).unlink(missing_ok=True)
 
 
 def revise(work: Work, name: str) -> None:
@@ -270,19 +247,6 @@ def revise(work: Work, name: str) -> None:
     work.plan = Plan(**{**work.plan.model_dump(), **read_json(path)})
 
 
-def load_scores(work: Work) -> Scores:
-    return Scores(work.out / "scores", work.facts["score"]["sets"], work.names)
-
-
 def _plain(work: Work, value: float, steps: int, repeat: int) -> training.Tuning:
-    plan = work.plan
-    seed = work.request.seed + 1_000_003 * repeat  # another order of batches, crops and flips
+    plan, seed = work.plan, work.request.seed + 1_000_003 * repeat
     return training.Tuning(training.plain(plan.side), plan.descent(value), steps, plan.batch_size, seed)
-
-
-def _checkpoint(work: Work, name: str) -> Path:
-    return work.out / "stages" / f"{name}.checkpoint"
-
-
-def _bytes(x: torch.Tensor) -> torch.Tensor:
-    return x if x.dtype == torch.uint8 else x.mul(255).round().to(torch.uint8)
