@@ -1,6 +1,8 @@
 """Cost of making a view in each space, next to a forward pass of LeNet at 32x32 and of EfficientNet-Lite0 at 128x128.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.spaces --out benchmarks/spaces.json
+    OMP_NUM_THREADS=1 python -m benchmarks.spaces --rounds 31 --out benchmarks/spaces-avx512.json
+
+`spaces.json` is the record of an older machine (AVX2), made before views became cheaper and with two rounds of warm-up.
 
 Views and forward passes of the same images are timed in turn in one process, by the processor's clock. A view costs a
 fixed number of small calls besides its pixels, so that a batch of 32 (the digits' recipes) and one of 128 differ.
@@ -27,6 +29,7 @@ CASES = {  # network, side, batch
     "efficientnet_lite0": ("efficientnet_lite0", 128, 32),
 }
 CLASSES = 10
+WARM_UP = 30  # the first convolution of each shape, here of each number of images, has to be prepared
 PRIORS = [name for name in SPACES if name != "pixels"]
 
 
@@ -50,7 +53,7 @@ def measured(case: str, rounds: int) -> dict[str, Any]:
     network, side, batch = CASES[case]
     x = torch.rand(batch, 3, side, side)
     sides = {"forward": forward(network, CLASSES, x)} | {name: views(SPACES[name](), x) for name in PRIORS}
-    interleave(sides, 2)
+    interleave(sides, WARM_UP)
     taken = interleave(sides, rounds, clock=time.process_time)
     return {
         "side": side,

@@ -48,6 +48,16 @@ def test_the_pool_grows_by_its_rule_partial_block_included(linear_net, data, rul
     assert seen == sizes == [method.growth(7, k) for k in range(4)]
 
 
+def test_a_block_of_the_method_is_climbed_in_one_piece(linear_net, data):
+    """Its size decides on the bits of a recorded run; the default of ``perturb`` is smaller."""
+    images, labels = (one.repeat(30, *[1] * (one.ndim - 1)) for one in data)
+    seen = []
+    linear_net.register_forward_pre_hook(lambda net, given: seen.append(len(given[0])))
+    pool = Pool(images, labels)
+    go(linear_net, pool, METHODS["meada"](block=200), Plan(rounds=1, min_steps=1, total_steps=2, batch_size=4))
+    assert max(seen) == 200
+
+
 def test_each_rule_perturbs_what_it_says(linear_net, data):
     parents = {}
     for rule in ("pool", "latest", "source"):

@@ -117,6 +117,14 @@ def test_blocks_are_only_a_way_to_compute(batch):
     assert_close(perturb(net, *batch, **PAPER, steps=3), perturb(net, *batch, **PAPER, steps=3, block=4))
 
 
+@pytest.mark.parametrize("block, sizes", [(None, [128, 128, 44]), (0, [300]), (200, [200, 100])])
+def test_a_large_batch_is_climbed_in_blocks(block, sizes):
+    net, seen = nn.Sequential(nn.Flatten(), nn.Linear(4, 2)), []
+    net.register_forward_pre_hook(lambda _, given: seen.append(len(given[0])))
+    perturb(net, torch.rand(300, 1, 2, 2), torch.zeros(300, dtype=torch.long), steps=1, block=block)
+    assert seen == sizes
+
+
 @pytest.mark.parametrize("mode", ["train", "eval", "mixed"])
 def test_the_network_is_left_as_it_was(batch, mode):
     net = Residual().train(mode != "eval")

@@ -1,5 +1,7 @@
 """Random streams: keyed by the image alone, and good enough to be taken for chance."""
 
+from hashlib import blake2b
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -33,6 +35,21 @@ def test_a_longer_draw_begins_like_a_shorter_one() -> None:
 def test_the_first_words_stay_what_they_are() -> None:
     """Files made by an earlier version can be made again: this number is the contract."""
     assert sample_streams(0, "gaussian_noise", 1, [0]).words(1)[0, 0] == 0x1C0C81DB10AE7232
+
+
+def test_streams_of_a_name_are_splitmix_in_whole_numbers() -> None:
+    """Python's own integers against arrays: start and twist of each stream, one after the other."""
+
+    def mix(z: int, key: int) -> int:
+        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64 ^ key
+        z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
+        return z ^ z >> 31
+
+    rng = sample_streams(5, "fog", 2, [8, 3])
+    a, b = np.frombuffer(blake2b(b"kernel", digest_size=16).digest(), dtype="<u8").tolist()
+    for (start, twist), word in zip(rng.state.T.tolist(), rng.named("kernel").words(2)[:, 1].tolist(), strict=True):
+        start, twist = mix((start + a) % 2**64, twist), mix((twist + b) % 2**64, start ^ a)
+        assert word == mix((start + 0x9E3779B97F4A7C15) % 2**64, twist)
 
 
 @pytest.mark.parametrize("byte", range(2))

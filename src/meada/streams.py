@@ -31,8 +31,17 @@ def stream(*names: int | str, device: str | torch.device = "cpu") -> torch.Gener
     return torch.Generator(device=device).manual_seed(key(*names))
 
 
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, odd: the counter's stride
-FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # SplitMix64's
+def _word(value: int) -> UInt64[np.ndarray, ""]:
+    """An array without axes: numpy converts a number at every operation, which takes longer than a batch's."""
+    return np.array(value, dtype=np.uint64)
+
+
+GOLDEN = _word(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, odd: the counter's stride
+FIRST, SECOND = _word(0xBF58476D1CE4E5B9), _word(0x94D049BB133111EB)  # SplitMix64's
+UNUSED = _word(11)  # bits of a word beyond the 53 of a number in [0, 1)
+ONE = _word(1)
+SHIFTS = _word(30), _word(27), _word(31)  # likewise
+STRIDES = np.stack([GOLDEN, SECOND])[:, None]  # from one position to the next
 LANE = 1 << 40  # words between two lanes: draws with different meanings never share a word
 
 
@@ -40,30 +49,33 @@ LANE = 1 << 40  # words between two lanes: draws with different meanings never s
 class Streams:
     """The random numbers of a batch of images, ``N`` streams side by side."""
 
-    start: UInt64[np.ndarray, " N"]
-    twist: UInt64[np.ndarray, " N"]
+    state: UInt64[np.ndarray, "2 N"]  # where each stream starts, and how its words are twisted
 
     def __getitem__(self, block: Any) -> "Streams":
-        return Streams(self.start[block], self.twist[block])
+        return Streams(self.state[:, block])
 
     def __len__(self) -> int:
-        return len(self.start)
+        return self.state.shape[1]
 
     def named(self, name: str) -> "Streams":
         """Other streams of the same images: draws under different names are independent."""
-        return self._forked(*_digest(name))
+        return self._forked(_digest(name))
 
     def numbered(self, numbers: Any) -> "Streams":
         """Other streams of the same images, by one number each."""
-        position = np.atleast_1d(np.asarray(numbers, dtype=np.uint64)) + np.uint64(1)
-        return self._forked(position * GOLDEN, position * SECOND)
+        return self._forked(_strides(numbers))
 
-    def _forked(self, a: Any, b: Any) -> "Streams":
-        return Streams(_mix(self.start + a, self.twist), _mix(self.twist + b, self.start ^ a))
+    def _forked(self, by: UInt64[np.ndarray, "2 #N"]) -> "Streams":
+        moved = self.state + by
+        key = np.empty_like(moved)
+        key[0] = self.state[1]
+        np.bitwise_xor(self.state[0], by[0], out=key[1])
+        return Streams(_mix(moved, key))
 
     def words(self, count: int, lane: int = 0) -> UInt64[np.ndarray, "N count"]:
         """``count`` words of 64 bits for each image."""
-        return _mix(self.start[:, None] + _counters(count, lane), self.twist[:, None])
+        start, twist = self.state[:, :, None]
+        return _mix(start + _counters(count, lane), twist)
 
     def sixteen(self, shape: Sequence[int], lane: int = 0) -> UInt16[np.ndarray, "N ..."]:
         """Integers 0..65535 of the given shape for each image: enough to move an 8-bit pixel."""
@@ -87,8 +99,12 @@ class Streams:
         self, shape: Sequence[int], low: float = 0.0, high: float = 1.0, lane: int = 0
     ) -> Float64[np.ndarray, "N ..."]:
         """Uniform on [low, high) with 53 bits, for the few numbers that steer a whole image."""
-        bits = self.words(prod(shape), lane) >> np.uint64(11)
-        return low + (high - low) * (bits * 2.0**-53).reshape(len(self), *shape)
+        bits = self.words(prod(shape), lane)
+        bits >>= UNUSED
+        parts = bits * 2.0**-53
+        parts *= high - low
+        parts += low
+        return parts.reshape(len(self), *shape)
 
     def integers(self, limit: Sequence[int] | Any, lane: int = 0) -> Any:
         """One integer in 0..limit-1 for each image; ``limit`` is a number or one for each image."""
@@ -103,9 +119,12 @@ def sample_streams(seed: int, name: str, severity: int, index: Any) -> Streams:
     >>> bool((one.words(4)[0] == many.words(4)[2]).all())
     True
     """
-    start, twist = _digest(f"{seed}/{name}/{severity}")
-    position = np.asarray(index, dtype=np.uint64) + np.uint64(1)
-    return Streams(_mix(start + position * GOLDEN, twist), _mix(twist + position * SECOND, start))
+    both = _digest(f"{seed}/{name}/{severity}")
+    return Streams(_mix(both + _strides(index), both[::-1]))
+
+
+def _strides(position: Any) -> UInt64[np.ndarray, "2 N"]:
+    return (np.atleast_1d(np.asarray(position, dtype=np.uint64)) + ONE) * STRIDES
 
 
 @lru_cache(64)
@@ -117,19 +136,21 @@ def _counters(count: int, lane: int) -> UInt64[np.ndarray, " count"]:
 
 @lru_cache(4096)
 def _digest(text: str) -> Any:
-    return np.frombuffer(blake2b(text.encode(), digest_size=16).digest(), dtype="<u8").astype(np.uint64)
+    """Two words, one below the other."""
+    return np.frombuffer(blake2b(text.encode(), digest_size=16).digest(), dtype="<u8").astype(np.uint64)[:, None]
 
 
 def _mix(z: Any, key: Any) -> UInt64[np.ndarray, "..."]:
     """SplitMix64's finaliser with ``key`` folded in, in place; overflow is what is meant."""
-    shifted = z >> np.uint64(30)
+    first, second, third = SHIFTS
+    shifted = z >> first
     z ^= shifted
     z *= FIRST
     z ^= key
-    np.right_shift(z, np.uint64(27), out=shifted)
+    np.right_shift(z, second, out=shifted)
     z ^= shifted
     z *= SECOND
-    np.right_shift(z, np.uint64(31), out=shifted)
+    np.right_shift(z, third, out=shifted)
     z ^= shifted
     return z
 

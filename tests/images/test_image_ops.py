@@ -133,3 +133,15 @@ def test_grey_images_have_tones_too():
     for operation in (tones.equalise, tones.autocontrast):
         assert operation(v).shape == v.shape
     assert torch.equal(tones.colour(v, spread(0, 2)), v)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_sharpness_and_grey_are_exact(dtype):
+    """Short cuts through whole numbers against the convolution and the weighted sum that they stand for."""
+    v = torch.randint(256, (40, 3, 9, 11), generator=torch.Generator().manual_seed(0)).to(dtype)
+    kernel = torch.tensor([[1.0, 1, 1], [1, 5, 1], [1, 1, 1]], dtype=torch.float64).expand(3, 1, 3, 3) / 13
+    want = (torch.nn.functional.conv2d(v.double(), kernel, groups=3) + 0.5).floor()
+    assert tones.sharpness(v, torch.zeros(40))[..., 1:-1, 1:-1].double().equal(want)
+    weights = torch.tensor(tones.GREY, dtype=torch.float64).view(3, 1, 1)
+    want = (((weights * v.double()).sum(1, keepdim=True) + 32768) / 65536).floor()
+    assert tones.grey(v).dtype == dtype and tones.grey(v).double().equal(want)

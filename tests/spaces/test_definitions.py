@@ -50,6 +50,13 @@ def test_a_bank_has_that_many_kernels_per_candidate():
     assert len(theta["kernel"].flatten(1).unique(dim=0)) == 200
 
 
+def test_samples_of_one_kernel_are_drawn_once_and_alike():
+    random = view_random(0, 3, 1, np.arange(50)).bank("kernel", 8)
+    some, group = random.distinct()
+    assert len(some) == len(np.unique(random.own.state[0])) <= 8
+    assert some.normal("weights", 3, 3)[group].equal(random.normal("weights", 3, 3))
+
+
 def test_colour_curve_is_the_sum_of_sines():
     x = (torch.arange(256.0) / 255).view(1, 1, 16, 16).expand(3, 2, 16, 16).double()
     theta, y = drawn(SPACES["colour_curve"](), x)

@@ -48,4 +48,4 @@ def apply_each(v: Levels, which: Labels, operations: Sequence[Operation], *stren
 
 
 def as_levels(x: Images) -> Levels:
-    return x.mul(255).round()
+    return x.mul(255).round_()

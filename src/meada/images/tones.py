@@ -6,7 +6,6 @@
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
-from torch.nn.functional import conv2d
 
 from meada.images.constants import constant
 from meada.types import PerSample
@@ -99,12 +98,11 @@ def brightness(v: Levels, factor: PerSample) -> Levels:
 
 def sharpness(v: Levels, factor: PerSample) -> Levels:
     """0 is the image smoothed, 1 the image; the outermost pixels stay as they are."""
-    c = v.shape[1]
-    kernel = torch.tensor([[1.0, 1, 1], [1, 5, 1], [1, 1, 1]], dtype=v.dtype, device=v.device) / 13
     smooth = v.clone()
     if min(v.shape[2:]) > 2:
-        inside = conv2d(v, kernel.expand(c, 1, 3, 3), groups=c)
-        smooth[..., 1:-1, 1:-1] = (inside + 0.5).floor()
+        threes = v[..., :-2, :] + v[..., 1:-1, :] + v[..., 2:, :]
+        nines = threes[..., :-2] + threes[..., 1:-1] + threes[..., 2:]
+        smooth[..., 1:-1, 1:-1] = (nines + 4 * v[..., 1:-1, 1:-1]).div_(13).add_(0.5).floor_()
     return _blend(smooth, v, factor)
 
 
@@ -112,13 +110,14 @@ def grey(v: Levels) -> Float[Tensor, "B 1 H W"]:
     """One channel, (N, 1, H, W)."""
     if v.shape[1] == 1:
         return v
-    red, green, blue = (weight * v[:, i : i + 1].double() for i, weight in enumerate(GREY))
-    return ((red + green + blue + 32768) / 65536).floor().to(v.dtype)
+    # Exact in single precision too: the largest sum is 65,536 * 255 + 32,768, which is below 2^24.
+    red, green, blue = (weight * v[:, i : i + 1].float() for i, weight in enumerate(GREY))
+    return red.add_(green).add_(blue).add_(32768).div_(65536).floor_().to(v.dtype)
 
 
 def _blend(a: Levels, b: Levels, factor: PerSample) -> Levels:
     """``a`` at 0, ``b`` at 1, and beyond; truncated, as Pillow."""
-    return (a + _wide(factor, b) * (b - a)).clamp(0, 255).floor()
+    return (b - a).mul_(_wide(factor, b)).add_(a).clamp_(0, 255).floor_()
 
 
 def _wide(values: PerSample, like: Levels) -> Float[Tensor, "B 1 1 1"]:

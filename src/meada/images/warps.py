@@ -60,7 +60,7 @@ def affine(v: Levels, into: Maps, *, smooth: bool = False) -> Levels:
     x, y = (into.double() @ _centres(h, w, v.device)).mul_(1e9).round_().div_(1e9).unbind(1)
     inside = (x >= 0) & (x < w) & (y >= 0) & (y < h)
     read = _between(v, x - 0.5, y - 0.5) if smooth else _at(v, x.floor(), y.floor())
-    return torch.where(inside[:, None], read, torch.zeros_like(read)).view_as(v)
+    return read.masked_fill_(~inside[:, None], 0).view_as(v)
 
 
 @constant
@@ -85,17 +85,22 @@ def _between(v: Levels, x: Tensor, y: Tensor) -> Tensor:
     right, down = (x - left)[:, None], (y - top)[:, None]
     columns = [place.clamp(0, w - 1).long() for place in (left, left + 1)]
     rows = [place.clamp_(0, h - 1).long().mul_(w) for place in (top, top + 1)]
-    pixels = v.flatten(2)
+    pixels = v.flatten(2).double()
     at = lambda i, j: pixels.gather(2, (rows[i] + columns[j])[:, None].expand(-1, v.shape[1], -1))
     keep = 1 - right
-    upper = at(0, 0) * keep + at(0, 1) * right
-    lower = at(1, 0) * keep + at(1, 1) * right
-    return (upper * (1 - down) + lower * down + 1e-9).floor().to(v.dtype)
+    upper = at(0, 0).mul_(keep).add_(at(0, 1).mul_(right))
+    lower = at(1, 0).mul_(keep).add_(at(1, 1).mul_(right))
+    return upper.mul_(1 - down).add_(lower.mul_(down)).add_(1e-9).floor_().to(v.dtype)
 
 
 def maps(v: Levels, **entries: Tensor) -> Maps:
     """The map that leaves all in place, but for ``entries``: (xx, xy, x) and (yx, yy, y)."""
-    made = torch.eye(2, 3, dtype=torch.float64, device=v.device).repeat(len(v), 1, 1)
+    made = _unmoved(v.device).repeat(len(v), 1, 1)
     for name, values in entries.items():
         made[:, *PLACES[name]] = values.to(made)
     return made
+
+
+@constant
+def _unmoved(device: torch.device) -> Tensor:
+    return torch.eye(2, 3, dtype=torch.float64, device=device)

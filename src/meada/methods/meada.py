@@ -72,7 +72,7 @@ def meada(
             units, net, x, step_size=step_size, gamma=gamma, batch=units_batch, embedding=context.embedding
         )
         return partial(
-            perturb, beta=beta, gamma=weight, step_size=eta, steps=steps, unit=units == "pixels",
+            perturb, beta=beta, gamma=weight, step_size=eta, steps=steps, unit=units == "pixels", block=block,
             embedding=context.embedding, posterior=Posterior(
                 samples=posterior_draws, stochastic=stochastic, draws=draws, uncertainty=uncertainty,
                 seed=key(context.seed, "ascent", context.round),

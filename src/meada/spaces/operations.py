@@ -81,7 +81,7 @@ def one_operation(table: Mapping[str, Operation], name: str, *, strength: float 
 
     def transform(x: Images, theta: Theta) -> Images:
         levels = as_levels(x.detach().clamp(0, 1))
-        return _apply(levels, theta["operation"], known, theta["strength"].to(x)).to(x) / 255
+        return _apply(levels, theta["operation"], known, theta["strength"].to(x)).div_(255)
 
     return Space(
         draw=draw, transform=transform, families=frozenset({"tone", "colour", "geometry"}), channels=(1, 3), name=name
@@ -94,10 +94,11 @@ def _apply(v: Levels, which: Tensor, known: Sequence[Operation], strength: Tenso
     order, counts = which.argsort(stable=True).to(v.device), which.bincount(minlength=len(known)).tolist()
     moved: list[tuple[Tensor, Levels, Tensor]] = []
     toned: list[tuple[Tensor, Levels, Tensor]] = []
-    for operation, rows in zip(known, order.split(counts), strict=True):
+    sorted_by_operation = (order, v.index_select(0, order), strength.index_select(0, order))
+    groups = zip(known, *(one.split(counts) for one in sorted_by_operation), strict=True)
+    for operation, rows, mine, s in groups:
         if not len(rows):
             continue
-        mine, s = v.index_select(0, rows), strength.index_select(0, rows)
         if isinstance(operation, Move):
             moved.append((rows, mine, operation.maps(mine, s)))
         elif isinstance(operation, Tone):

@@ -31,13 +31,13 @@ def random_convolution(*, sizes: Sequence[int] = (1, 3, 5, 7), bank: int = 8, st
 
     def draw(random: Random, shape: Shape) -> Theta:
         c = shape[1]
-        source = random.bank("kernel", bank) if bank else random
+        source, group = (random.bank("kernel", bank) if bank else random).distinct()
         size = every[source.integers("size", len(sizes))]
         kernel = source.normal("weights", c, c, largest, largest)
         inside = distance < size[:, None, None] / 2  # (B, K, K)
         scale = 1 / torch.sqrt(c * size.float() ** 2)
         kernel = kernel * (inside * scale[:, None, None])[:, None, None]
-        return {"kernel": kernel, "size": size, "group": source.groups()}
+        return {"kernel": kernel[group], "size": size[group], "group": group}
 
     def transform(x: Images, theta: Theta) -> Images:
         kernel, size, group = theta["kernel"].to(x), theta["size"], theta["group"]
@@ -74,10 +74,10 @@ def _own(x: Images, kernel: Tensor, size: Tensor, group: Tensor) -> Images:
 def _shared(x: Images, kernel: Tensor, size: Tensor, group: Tensor) -> Images:
     """Samples that share a kernel in one ordinary convolution each."""
     out = torch.empty_like(x)
-    order, counts = group.argsort(stable=True), group.unique(return_counts=True)[1].tolist()
-    for rows in order.split(counts):
+    order, counts, sizes = group.argsort(stable=True), group.bincount().tolist(), size.tolist()
+    for rows in order.split([count for count in counts if count]):
         first, mine = int(rows[0]), rows.to(x.device)
-        k = int(size[first])
+        k = sizes[first]
         part = conv2d(x.index_select(0, mine), _cut(kernel[first], k), padding=k // 2)
         out.index_copy_(0, mine, part)
     return out

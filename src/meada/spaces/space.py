@@ -64,9 +64,10 @@ class Random:
         """Standard Gumbel numbers, as numpy: what turns an arg-max into a draw from a softmax."""
         return -np.log(-np.log(self.own.named(name).uniform(()) + 2.0**-54))
 
-    def groups(self) -> Tensor:
-        """A number per sample; samples with the same number have the same random numbers."""
-        return torch.from_numpy(np.unique(self.own.start, return_inverse=True)[1])
+    def distinct(self) -> tuple["Random", Tensor]:
+        """Those of the samples' random numbers that differ, and which of them each sample has."""
+        _, first, group = np.unique(self.own.state[0], return_index=True, return_inverse=True)
+        return self[first], torch.from_numpy(group)
 
 
 def view_random(seed: int, step: int, candidate: Any, index: Any) -> Random:
