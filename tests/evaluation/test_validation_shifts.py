@@ -8,10 +8,8 @@ import torch
 from meada.errors import MeadaError
 from meada.evaluation.validation_shifts import (
     SHIFTS,
-    cross_score,
     shifted,
     shifted_once,
-    two_folds,
     validation_families,
 )  # fmt: skip
 from meada.evaluation.validation_shifts import filters as codes
@@ -121,28 +119,6 @@ def test_an_unknown_family_gives_the_nearest():
         shifted(torch.rand(1, 3, 8, 8), ["nois"])
     with pytest.raises(MeadaError, match="one integer per image, got shape .2,. for 1 images"):
         shifted(torch.rand(1, 3, 8, 8), ["tone"], index=[0, 1])
-
-
-def test_two_folds_never_validate_on_what_they_train_on():
-    folds = two_folds()
-    for train, validate in folds:
-        assert not train & validate and train | validate == set(EVERY) and min(len(train), len(validate)) >= 5
-    assert folds[0] == folds[1][::-1]
-    with pytest.raises(MeadaError, match="must be of both halves, got colour, tone"):
-        two_folds(["tone", "colour"])
-
-
-def test_the_cross_score_is_the_mean_over_families_of_networks_that_did_not_train_on_them():
-    calls = []
-
-    def accuracy(train, validate):
-        calls.append((train, validate))
-        return {family: float(EVERY.index(family)) for family in validate}
-
-    assert cross_score(accuracy) == pytest.approx(5.0)  # the mean of 0 to 10
-    assert tuple(calls) == two_folds()
-    with pytest.raises(MeadaError, match="scores must be of blur, got tone"):
-        cross_score(lambda train, validate: {"tone": 1.0}, families=["tone", "blur"])
 
 
 def test_a_sobel_map_by_hand():

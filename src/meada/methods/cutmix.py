@@ -42,10 +42,6 @@ def pasted_loss(net: nn.Module, batch: Batch, context: Context, *, alpha: float,
 
 
 def hole(centre: int, side: int, share: float) -> slice:
-    """Sqrt(1 - share) of the side about the centre, as far as it lies in the image.
-
-    >>> hole(16, 32, 0.75), hole(2, 32, 0.75)
-    (slice(8, 24, None), slice(0, 10, None))
-    """
+    """Sqrt(1 - share) of the side about the centre, as far as it lies in the image."""
     half = int(side * math.sqrt(1 - share)) // 2
     return slice(max(centre - half, 0), min(centre + half, side))

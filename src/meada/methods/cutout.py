@@ -31,12 +31,7 @@ def hidden_loss(net: nn.Module, batch: Batch, context: Context, *, side: float) 
 
 
 def hide(x: Images, generator: torch.Generator, side: float) -> Images:
-    """Grey out one square an image.
-
-    >>> x = hide(torch.zeros(50, 1, 32, 32), torch.Generator(), 0.5)
-    >>> int((x > 0).sum((1, 2, 3)).max())  # 16 x 16 where it lies inside
-    256
-    """
+    """Grey out one square an image."""
     n, _, h, w = x.shape
     rows, columns = (_within(randint(k, x, n, generator=generator), k, round(side * k)) for k in (h, w))
     return torch.where((rows[:, :, None] & columns[:, None])[:, None], torch.full_like(x, 0.5), x)

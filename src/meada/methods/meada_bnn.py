@@ -84,11 +84,7 @@ def free_energy(
 
 
 def uniform_share(i: int, m: int) -> float:
-    """1/M of the divergence for each of M batches.
-
-    >>> uniform_share(0, 4)
-    0.25
-    """
+    """1/M of the divergence for each of M batches."""
     return 1 / m
 
 

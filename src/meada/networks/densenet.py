@@ -42,9 +42,6 @@ def densenet(
 
     The transitions between the blocks keep a fraction ``reduction`` of the channels (the C of
     DenseNet-BC). The paper's has k = 12 and d = 100, where z is the 342 averaged features.
-
-    >>> sum(weight.numel() for weight in densenet().parameters())
-    769162
     """
     layer = DenseBottleneck if bottleneck else DenseLayer
     n, rest = divmod(depth - 4, 6 if bottleneck else 3)

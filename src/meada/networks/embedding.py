@@ -189,13 +189,7 @@ def set_head(net: nn.Module, layer: nn.Module) -> nn.Module:
 
 
 def features(net: nn.Module, images: Tensor, *, batch_size: int = 64) -> Embedding:
-    """The head's inputs for all images, (N, D), computed in eval mode in batches; bytes or floats in [0, 1].
-
-    >>> net = nn.Sequential(nn.Flatten(), nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
-    >>> x = torch.rand(5, 1, 2, 2)
-    >>> torch.allclose(head_of(net)(features(net, x)), net(x))
-    True
-    """
+    """The head's inputs for all images, (N, D), computed in eval mode in batches; bytes or floats in [0, 1]."""
     net = unwrap(net)
     weight = head_of(net).weight
     scale = 255 if images.dtype == torch.uint8 else 1

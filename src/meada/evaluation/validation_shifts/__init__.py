@@ -7,8 +7,8 @@ the blurred domain of the quickstart. Where the targets are the fifteen corrupti
 their authors set aside for validation take the place of the families.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, get_args
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from meada.corruptions import VALIDATION, corrupt
 from meada.errors import MeadaError, nearest
 from meada.evaluation.validation_shifts import filters, textures, tone_geometry
 from meada.streams import Streams, sample_streams
-from meada.types import Families, Family, Images
+from meada.types import Family, Images
 
 Shift = Callable[[Images, Streams], Images]
 PIXELS = 1 << 22  # values worked on at once
@@ -38,9 +38,6 @@ SHIFTS: dict[Family, tuple[Shift, ...]] = {
     "compression": (filters.few_cosines, filters.few_wavelets, filters.few_levels),
     "weather": (textures.haze, textures.flakes, textures.rain),
 }  # fmt: skip
-
-# Families that resemble each other stay in one half: lines, blurs and spectra are all filters of neighbourhoods.
-HALF: Families = frozenset(("tone", "colour", "occlusion", "noise", "weather"))
 
 
 def validation_families(trained: Collection[str]) -> tuple[Family, ...]:
@@ -76,42 +73,6 @@ def shifted_once(x: Images, families: Collection[str], *, seed: int = 0, index: 
     """
     positions = _positions(index, len(x))
     return {family: _one_operation(x, family, seed, positions) for family in map(_known, families)}
-
-
-def two_folds(families: Collection[str] = get_args(Family)) -> tuple[tuple[Families, Families], ...]:
-    """Two ways to split the families: ``((train, validate), (train, validate))``, the halves swapped.
-
-    For choosing between methods that would train on nearly every family (Efthymiadis et al., WACV
-    2025): train each once on either half, and score it on the other one with :func:`cross_score`.
-    Then train the chosen one on all families. To choose among checkpoints of one method,
-    :func:`validation_families` is enough.
-
-    >>> [sorted(validate) for train, validate in two_folds(("tone", "colour", "blur", "edges"))]
-    [['blur', 'edges'], ['colour', 'tone']]
-    """
-    given = frozenset(_known(family) for family in families)
-    first, second = given & HALF, given - HALF
-    if not first or not second:
-        raise MeadaError(f"families must be of both halves, got {', '.join(sorted(given)) or 'none'}")
-    return (first, second), (second, first)
-
-
-def cross_score(accuracy: Callable[[Families, Families], Mapping[Family, float]], **folds: Any) -> float:
-    """Mean accuracy over all families, each measured by the network that was not trained on it.
-
-    ``accuracy(train, validate)`` trains on the first families and gives the accuracy on each of the
-    second; it is called once per fold of :func:`two_folds`, which takes the keyword ``families``.
-
-    >>> cross_score(lambda train, validate: {family: 10.0 * len(train) for family in validate})
-    54.54...
-    """
-    found: dict[Family, float] = {}
-    for train, validate in two_folds(**folds):
-        scores = accuracy(train, validate)
-        if set(scores) != validate:
-            raise MeadaError(f"scores must be of {', '.join(sorted(validate))}, got {', '.join(sorted(scores))}")
-        found |= scores
-    return sum(found.values()) / len(found)
 
 
 def held_out_corruptions(x: Images, seed: int = 0) -> dict[str, Images]:
