@@ -1,9 +1,7 @@
 """AutoAugment (Cubuk et al., 2019): the policy that was found for CIFAR-10."""
 
-from functools import partial
-
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from meada.errors import check_range
 from meada.images import tones, warps
@@ -52,24 +50,26 @@ def autoaugment(*, cutout: float = 0.0) -> Method:
     """
     check_range("autoaugment", "[0, 1)", cutout=cutout)
     families: Families = frozenset({"tone", "colour", "geometry", "filter", "blur"})  # sharpness filters and blurs
+
+    def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
+        x = varied(batch.x, context.each)
+        return cross_entropy_loss(net, batch._replace(x=hide(x, context.each, cutout) if cutout else x), context)
+
     return Method(
-        loss=partial(varied_loss, cutout=cutout),
+        loss=loss,
         title="AutoAugment",
         about="Change each image by two operations from a policy that was searched for on CIFAR-10.",
         families=families | frozenset({"occlusion"} if cutout else ()),
     )
 
 
-def varied_loss(net: nn.Module, batch: Batch, context: Context, *, cutout: float) -> Scalar:
-    x = varied(batch.x, context.each)
-    if cutout:
-        x = hide(x, context.each, cutout)
-    return cross_entropy_loss(net, batch._replace(x=x), context)
-
-
 def varied(x: Images, generator: torch.Generator) -> Images:
+    """Each image through a random pair of the policy."""
     n, names = len(x), list(OPERATIONS)
-    kinds, chances, bins = (column.to(x.device) for column in _table(names))
+    # The policy as (25, 2) tensors: operation, probability, magnitude.
+    kinds = torch.tensor([[names.index(name) for name, _, _ in pair] for pair in CIFAR10], device=x.device)
+    chances = torch.tensor([[p for _, p, _ in pair] for pair in CIFAR10], dtype=torch.float64, device=x.device)
+    bins = torch.tensor([[m for _, _, m in pair] for pair in CIFAR10], device=x.device)
     pair = randint(len(CIFAR10), x, n, generator=generator)
     v = as_levels(x)
     for place in range(2):
@@ -79,15 +79,6 @@ def varied(x: Images, generator: torch.Generator) -> Images:
         strength = bins[pair, place].to(v) / 9  # ten magnitudes, 0 to 9
         v = apply_each(v, which, list(OPERATIONS.values()), strength, sign.to(v))
     return v / 255
-
-
-def _table(names: list[str]) -> tuple[Tensor, Tensor, Tensor]:
-    """The policy as (25, 2) tensors: operation, probability, magnitude."""
-    return (
-        torch.tensor([[names.index(name) for name, _, _ in pair] for pair in CIFAR10]),
-        torch.tensor([[p for _, p, _ in pair] for pair in CIFAR10], dtype=torch.float64),
-        torch.tensor([[m for _, _, m in pair] for pair in CIFAR10]),
-    )
 
 
 # Strength and sign, one of each per image. Translations go up to 150 pixels of a side of 331, at which the authors set
