@@ -33,7 +33,7 @@ def augmax(
     check_range("augmax", "[1, inf)", width=width, depth=depth)
     check_range("augmax", "[0.1, 10]", severity=severity)
     check_range("augmax", "[0, inf)", steps=steps, consistency=consistency)
-    chains = {"width": width, "depth": depth, "severity": severity}
+    chains: dict[str, Any] = {"width": width, "depth": depth, "severity": severity}
 
     def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
         hard = hardest_mixture(net, batch, context, chains=chains, steps=steps)

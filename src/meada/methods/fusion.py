@@ -19,8 +19,6 @@ from meada.networks.embedding import head_of, set_head
 from meada.streams import stream
 from meada.types import Batch, Embedding, Logits, Scalar
 
-Weights = Float[Tensor, "B S"]  # of S sources, one row an image
-
 
 def fusion(*, domains: int = 3, weight: float = 1.0, uniform: float = 0.25) -> Method:
     """Heads of each source, mixed.
@@ -65,7 +63,7 @@ class Mixture(nn.Module):
         self.domain = branch.to(layer.weight)
         self.heads = nn.ModuleList(deepcopy(layer) for _ in range(domains))
 
-    def weights(self, z: Embedding) -> Weights:
+    def weights(self, z: Embedding) -> Float[Tensor, "B S"]:
         r""":math:`w = (1 - \alpha)\,\mathrm{softmax}(d(z)) + \alpha / S`.
 
         No gradient goes back to the features in training; in eval mode it is the true one, for the ascent on x.
@@ -82,7 +80,6 @@ class Mixture(nn.Module):
 
 def domain_branch(net: nn.Module) -> str:
     """Where the adapted network guesses at domains."""
-    for name, module in net.named_modules():
-        if isinstance(module, Mixture):
-            return f"{name}.domain"
+    if found := [name for name, module in net.named_modules() if isinstance(module, Mixture)]:
+        return f"{found[0]}.domain"
     raise MeadaError('fusion: net must be an adapted network, got another: METHODS["fusion"]().adapt(net) makes one')

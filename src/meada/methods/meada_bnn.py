@@ -83,11 +83,6 @@ def free_energy(
     return total / draws
 
 
-def uniform_share(i: int, m: int) -> float:
-    """1/M of the divergence for each of M batches."""
-    return 1 / m
-
-
 def blundell_share(i: int, m: int) -> float:
     r""":math:`2^{M-i} / (2^M - 1)` for batch i = 1, ..., M, here counted from 0.
 
@@ -101,4 +96,4 @@ def blundell_share(i: int, m: int) -> float:
     return 2.0 ** -(i + 1) / -math.expm1(-m * math.log(2))
 
 
-SHARES: dict[str, ShareOf] = {"uniform": uniform_share, "blundell": blundell_share}
+SHARES: dict[str, ShareOf] = {"uniform": lambda i, m: 1 / m, "blundell": blundell_share}

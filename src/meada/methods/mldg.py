@@ -32,7 +32,7 @@ def mldg(*, alpha: float = 1e-3, beta: float = 1.0, order: Literal["second", "fi
     def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
         places = members(batch, "mldg")
         unseen, *seen = (places[k] for k in shuffled(len(places), context.generator))
-        theta = {name: weight for name, weight in net.named_parameters() if weight.requires_grad}
+        theta: dict[str, Tensor] = {name: weight for name, weight in net.named_parameters() if weight.requires_grad}
         f = loss_of(net, theta, batch, seen)
         grad_f = torch.autograd.grad(
             f, list(theta.values()), create_graph=order == "second", retain_graph=True, materialize_grads=True

@@ -60,8 +60,8 @@ def with_normalisation(net: nn.Module, mean: float | Sequence[float], std: float
     """
     if not isinstance(net, nn.Module):
         raise MeadaError(f"net must be a torch.nn.Module, got {type(net).__name__}")
-    weight = next((p for p in net.parameters() if p.is_floating_point()), None)
     layer = Normalise(mean, std)
-    made = nn.Sequential(layer if weight is None else layer.to(weight.device, weight.dtype), net)
+    weight = next((p for p in net.parameters() if p.is_floating_point()), layer.mean)
+    made = nn.Sequential(layer.to(weight.device, weight.dtype), net)
     made.training = layer.training = net.training  # not by train(), which would set the modes inside ``net``
     return made

@@ -123,7 +123,5 @@ def _seeded(sample: WeightSample, stochastic: Collection[str]) -> Iterator[None]
 
 
 def _stack(pairs: list[tuple[Tensor, Tensor]]) -> PosteriorOutputs:
-    if len(pairs) == 1:
-        return pairs[0][0][None], pairs[0][1][None]
     logits, z = zip(*pairs, strict=True)
     return torch.stack(logits), torch.stack(z)

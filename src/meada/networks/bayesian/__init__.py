@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -30,13 +30,6 @@ from meada.networks.freezing import temporarily
 from meada.types import Logits, Scalar
 
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
-
-
-@runtime_checkable
-class Prior(Protocol):
-    """Weights are independent: one log density a weight, as ``torch.distributions.Normal`` gives it."""
-
-    def log_prob(self, theta: Tensor) -> Tensor: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +78,7 @@ class _LogMixture(torch.autograd.Function):
         return gradient * score, None
 
 
+Prior = ScaleMixture | torch.distributions.Distribution  # weights are independent: one log density a weight
 Prediction = Literal["mean_softmax", "posterior_mean"]
 
 
@@ -149,8 +143,7 @@ def to_bayesian(
         )
     refuse(net)
     net = deepcopy(net)
-    layers = {name: m for name, m in net.named_modules() if isinstance(m, LAYERS)}
-    for name, layer in layers.items():
+    for name, layer in [(name, m) for name, m in net.named_modules() if isinstance(m, LAYERS)]:
         make_variational(layer, name, rho)
     add_mixin(Bayesian, net)
     assert isinstance(net, Bayesian)
@@ -175,10 +168,6 @@ def sharing_samples(net: nn.Module) -> Iterator[None]:
 def divergence(net: nn.Module, sample: WeightSample) -> Scalar:
     r""":math:`\log q(\theta_j) - \log p(\theta_j)` of a sample, whose mean over samples is the KL."""
     (prior,) = {module.prior for module in net.modules() if isinstance(module, Bayesian)}
-    terms = [
-        weight.log_q - prior.log_prob(weight.theta).sum()
-        for module in net.modules()
-        if isinstance(module, Variational)
-        for weight in module.weights(sample)
-    ]
-    return torch.stack(terms).sum()
+    layers = [module for module in net.modules() if isinstance(module, Variational)]
+    weights = [weight for layer in layers for weight in layer.weights(sample)]
+    return torch.stack([weight.log_q - prior.log_prob(weight.theta).sum() for weight in weights]).sum()
