@@ -2,13 +2,13 @@
 
 import inspect
 import sys
-import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
+from functools import partial
 from numbers import Integral
 from pathlib import Path
-from shutil import rmtree
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -111,10 +111,11 @@ def fit(
     record: dict[str, Any] | None = None
     with shown as tell, plain_output(net):
         history = _History(net, listeners, embedding, total, checked, validate_every, tell)
+        watch = Watch(history.stepped, history.ascending, partial(tell, "making harder samples"), history.grown)
         try:
             for listener in listeners:
                 listener.on_start({**about, **settings, **plan.model_dump()})
-            train(training, pool, chosen, plan, descent_used, seed=seed, embedding=embedding, watch=history.watch())
+            train(training, pool, chosen, plan, descent_used, seed=seed, embedding=embedding, watch=watch)
             record = {**about, "environment": environment(), **history.result(training)}
         finally:
             for listener in listeners:
@@ -136,9 +137,6 @@ class _History:
         self.rounds: list[dict[str, Any]] = []
         self.scores: list[dict[str, Any]] = []
 
-    def watch(self) -> Watch:
-        return Watch(self.stepped, self.ascending, self.climbed, self.grown)
-
     def stepped(self, training: Training, loss: Tensor) -> None:
         value, step = float(loss), training.step
         refuse_non_finite(value, step)
@@ -155,9 +153,6 @@ class _History:
     def ascending(self, training: Training) -> None:
         self.clock.switch("maximise")
 
-    def climbed(self, done: int, total: int) -> None:
-        self.tell("making harder samples", done, total)
-
     def grown(self, training: Training, pool: Pool) -> None:
         seconds = self.clock.switch("evaluate")
         what = diagnose(self.net, pool, embedding=self.embedding) if pool.rounds else {}
@@ -168,7 +163,7 @@ class _History:
     def result(self, training: Training) -> dict[str, Any]:
         self.clock.switch("minimise")
         found = {"rounds": self.rounds, "seconds": self.clock.seconds, "steps": training.step, "losses": self.losses}
-        return {**found, **({"validation": self.scores} if self.validation else {})}
+        return found | ({"validation": self.scores} if self.validation else {})
 
     def _log(self, step: int, values: Mapping[str, float]) -> None:
         for listener in self.listeners:
@@ -177,15 +172,10 @@ class _History:
 
 def _pool(data: Any, folder: str | Path | None, side: int) -> Pool:
     """A pool whose files go with it, unless the caller named a folder for them."""
-    home = Path(folder or tempfile.mkdtemp(prefix="meada-data-"))
-    try:
-        pool = pool_of(data, home, side=side)
-    except BaseException:
-        if folder is None:
-            rmtree(home, ignore_errors=True)
-        raise
-    if folder is None:
-        weakref.finalize(pool, rmtree, home, ignore_errors=True)
+    with ExitStack() as stack:
+        home = folder or stack.enter_context(TemporaryDirectory(prefix="meada-data-", ignore_cleanup_errors=True))
+        pool = pool_of(data, Path(home), side=side)
+        weakref.finalize(pool, stack.pop_all().close)
     return pool
 
 
@@ -234,11 +224,10 @@ def _descent(descent: Descent | None, optimiser: Optimizer | Factory | None, net
     made = optimiser(net.parameters()) if given else optimiser  # type: ignore[operator]
     if not isinstance(made, Optimizer):
         raise MeadaError(f"optimiser must be a torch.optim optimiser or make one, got {type(made).__name__}")
-    own = {id(p) for p in net.parameters()}
-    held = [p for group in made.param_groups for p in group["params"]]
-    if not held or any(id(p) not in own for p in held):
+    held = {id(p) for group in made.param_groups for p in group["params"]}
+    if not held or held - {id(p) for p in net.parameters()}:
         raise MeadaError("optimiser must hold weights of the network that is trained, got weights of another one")
-    return AsGiven.of(made)
+    return AsGiven(made)
 
 
 def _check(plan: Any, seed: Any, validate_every: Any, embedding: Any) -> None:

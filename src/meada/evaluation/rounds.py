@@ -24,6 +24,10 @@ DRAWS = 8  # of a random network; a plain one is its own only draw
 DELTA = 0.05  # the bounds hold with probability 1 - delta
 LEVELS = 255  # 8 bits
 INVISIBLE = 0.5  # levels: below it, rounding to 8 bits gives the parent back
+NOTHING_DONE = (
+    "round {} did nothing: half of its samples moved by {:.2g} of 255 levels or less; "
+    "raise step_size, steps or beta, or lower gamma"
+)
 
 
 def diagnose(
@@ -63,7 +67,7 @@ def diagnose(
         "linf_median": median,
         "levels": {"median": LEVELS * median, "max": LEVELS * most},
         "looked_at": len(index),
-        "warnings": _warnings(pool.rounds, LEVELS * median),
+        "warnings": [] if LEVELS * median >= INVISIBLE else [NOTHING_DONE.format(pool.rounds, LEVELS * median)],
     }
 
 
@@ -106,15 +110,6 @@ def _bounds(pool: Pool, index: Labels, classes: int) -> dict[str, Any]:
         "looked_at_n": seen,
         "looked_at_sharper": sharper_deviation_bound(seen, classes, DELTA),
     }
-
-
-def _warnings(number: int, median: float) -> list[str]:
-    if median >= INVISIBLE:
-        return []
-    return [
-        f"round {number} did nothing: half of its samples moved by {median:.2g} of 255 levels or "
-        "less; raise step_size, steps or beta, or lower gamma"
-    ]
 
 
 Power = Float[Tensor, "H W"]  # mean energy at each frequency, zero frequency in the middle

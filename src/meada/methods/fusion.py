@@ -38,7 +38,10 @@ def fusion(*, domains: int = 3, weight: float = 1.0, uniform: float = 0.25) -> M
 
     def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
         domain = numbered(members(batch, "fusion", domains))
-        with layer_outputs(net, domain_branch(net)) as seen:
+        branch = next((name for name, module in net.named_modules() if isinstance(module, Mixture)), None)
+        if branch is None:
+            raise MeadaError('fusion: net must be adapted by METHODS["fusion"]().adapt(net), got another network')
+        with layer_outputs(net, f"{branch}.domain") as seen:
             logits = net(batch.x)
         return cross_entropy(logits, batch.y) + weight * cross_entropy(seen[-1], domain)
 
@@ -76,10 +79,3 @@ class Mixture(nn.Module):
         # after the domain branch: the input of the last nn.Linear reached is z, with its gradient
         each = torch.stack([head(z) for head in self.heads], dim=1)
         return (w[..., None] * each).sum(1)
-
-
-def domain_branch(net: nn.Module) -> str:
-    """Where the adapted network guesses at domains."""
-    if found := [name for name, module in net.named_modules() if isinstance(module, Mixture)]:
-        return f"{found[0]}.domain"
-    raise MeadaError('fusion: net must be an adapted network, got another: METHODS["fusion"]().adapt(net) makes one')

@@ -68,7 +68,13 @@ def posterior_passes(
         if not stochastic and not any(isinstance(module, Stochastic) for module in net.modules()):
             yield lambda x, number: _stack([forward(x)])
             return
-        layers = _dropout(net, stochastic)
+        # Dropout layers that are named or inside a named module: in eval mode, since hooks apply the masks.
+        named = [
+            (f"{chosen}.{name}", m) for chosen in stochastic for name, m in net.get_submodule(chosen).named_modules()
+        ]
+        layers = {module: name for name, module in named if isinstance(module, Dropout)}
+        for layer in layers:
+            layer.eval()
         held: dict[int, list[WeightSample]] = {}
 
         def under(sample: WeightSample, x: Images) -> tuple[Tensor, Tensor]:
@@ -82,19 +88,6 @@ def posterior_passes(
             return _stack([under(sample, x) for sample in held[number]])
 
         yield passes
-
-
-def _dropout(net: nn.Module, stochastic: Collection[str]) -> dict[Dropout, str]:
-    """The dropout layers named or inside a named module, in eval mode: hooks apply the masks."""
-    layers = {
-        module: f"{chosen}.{name}"
-        for chosen in stochastic
-        for name, module in net.get_submodule(chosen).named_modules()
-        if isinstance(module, Dropout)
-    }
-    for layer in layers:
-        layer.eval()
-    return layers
 
 
 @contextmanager
