@@ -48,24 +48,14 @@ VALIDATIONS = 10  # times that validation data is scored in a run, unless valida
 @torch.inference_mode(False)
 @torch.enable_grad()  # whatever the caller is in
 def fit(
-    net: nn.Module,
-    data: Any,
-    method: str | Method = "meada",
-    *,
-    plan: Plan | None = None,
-    descent: Descent | None = None,
-    optimiser: Optimizer | Factory | None = None,
-    validation: Any = None,
-    validate_every: int | None = None,
+    net: nn.Module, data: Any, method: str | Method = "meada", *,
+    plan: Plan | None = None, descent: Descent | None = None, optimiser: Optimizer | Factory | None = None,
+    validation: Any = None, validate_every: int | None = None,
     callbacks: Callback | Log | Iterable[Callback | Log] = (),
-    device: str | torch.device | None = None,
-    seed: int = 0,
-    embedding: str | None = None,
-    progress: bool | None = None,
-    folder: str | Path | None = None,
-    side: int = 224,
+    device: str | torch.device | None = None, seed: int = 0, embedding: str | None = None,
+    progress: bool | None = None, folder: str | Path | None = None, side: int = 224,
     **settings: Any,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """Train ``net`` in place; returns a record of losses, rounds, validation scores, steps and seconds.
 
     Args:
@@ -242,10 +232,8 @@ def _check(plan: Any, seed: Any, validate_every: Any, embedding: Any) -> None:
 
 
 def _device(device: str | torch.device) -> torch.device:
-    if device == "auto":
-        return choose("auto")
     try:
-        wanted = torch.device(device)
+        wanted = choose("auto") if device == "auto" else torch.device(device)
     except (RuntimeError, TypeError) as error:
         raise MeadaError(f"device must be auto, cpu, cuda, cuda:N or mps, got {device!r}") from error
     choose(wanted.type)  # type: ignore[arg-type]  # refuses what this machine has not

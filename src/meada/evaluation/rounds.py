@@ -31,13 +31,9 @@ NOTHING_DONE = (
 
 
 def diagnose(
-    net: nn.Module,
-    pool: Pool,
-    *,
-    embedding: str | None = None,
-    beta: float | None = None,
-    stochastic: Collection[str] = (),
-) -> dict[str, Any]:
+    net: nn.Module, pool: Pool, *,
+    embedding: str | None = None, beta: float | None = None, stochastic: Collection[str] = (),
+) -> dict[str, Any]:  # fmt: skip
     """Compare the latest block with its parents; for a random network, by means over posterior draws."""
     net, born = unwrap(net), pool.blocks[-1]
     start, index = len(pool) - len(born.labels), spread_index(pool)

@@ -146,16 +146,10 @@ def by_severity(logits: Logits, labels: Labels, severities: int) -> dict[str, li
 
 
 def evaluate(
-    net: nn.Module,
-    domains: Any,
-    *,
-    batch_size: int = 256,
-    severities: int = 0,
+    net: nn.Module, domains: Any, *, batch_size: int = 256, severities: int = 0,
     each: Callable[[str, Logits, Labels], None] | None = None,
-    world: World | None = None,
-    step: int | None = None,
-    side: int = 224,
-) -> dict[str, Any]:
+    world: World | None = None, step: int | None = None, side: int = 224,
+) -> dict[str, Any]:  # fmt: skip
     """Score a network on each domain: accuracy (%), number of images, ECE, NLL (nats) and Brier score.
 
     ``{name: data}`` gives ``{name: {"accuracy", "n", "ece", "nll", "brier"}}``; data without a name gives its scores.

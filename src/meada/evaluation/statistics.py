@@ -191,7 +191,8 @@ def paired_bootstrap(a: Sets, b: Sets, *, draws: int = DRAWS, seed: int = 0) -> 
     """
     ours, theirs = _sets(a), _sets(b)
     if [(k, v.shape) for k, v in ours.items()] != [(k, v.shape) for k, v in theirs.items()]:
-        raise MeadaError(f"both models must have seen the same pictures, got {_shapes(ours)} and {_shapes(theirs)}")
+        shapes = [", ".join(f"{k or 'rows x pictures'} {v.shape}" for k, v in sets.items()) for sets in (ours, theirs)]
+        raise MeadaError(f"both models must have seen the same pictures, got {shapes[0]} and {shapes[1]}")
     gaps = {name: ours[name] - theirs[name] for name in ours}
     value, found = float(np.mean([np.mean(gap) for gap in gaps.values()])), _resampled(gaps, draws, seed)
     return Difference(value, _percentiles(found, "paired bootstrap over images"), bootstrap_p(found))
@@ -212,10 +213,6 @@ def _sets(correct: Sets) -> dict[str, NDArray[np.float64]]:
     """Points (0 to 100) by picture, in rows."""
     named = correct if isinstance(correct, Mapping) else {"": correct}
     return {name: 100 * np.atleast_2d(np.asarray(one, np.float64)) for name, one in named.items()}
-
-
-def _shapes(sets: Mapping[str, NDArray[np.float64]]) -> str:
-    return ", ".join(f"{name or 'rows x pictures'} {one.shape}" for name, one in sets.items())
 
 
 def _resampled(sets: Mapping[str, NDArray[np.float64]], draws: int, seed: int) -> NDArray[np.float64]:

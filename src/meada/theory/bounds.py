@@ -119,7 +119,11 @@ def entropy_deviation_bound(n: int, classes: int, delta: Real) -> float:
     """
     n, classes = check_count(n, "n"), check_count(classes, "classes")
     check_range("Proposition 3", "(0, 1)", delta=delta)
-    return _bound(n, classes, delta)
+    # Rounded once, from more digits than n has: so the floats fall with n as the real numbers do,
+    # and a bisection over them is exact however large n is.
+    with localcontext(prec=40 + n.bit_length() // 3):
+        N, Y, d = Decimal(n), Decimal(classes), Decimal(delta)
+        return float(Y * N.ln() * (2 / d).ln().sqrt() / (2 * N).sqrt() + (Y - 1) / N)
 
 
 def samples_needed(error: Real, classes: int, delta: Real) -> int:
@@ -128,18 +132,17 @@ def samples_needed(error: Real, classes: int, delta: Real) -> int:
     The bound rises and then falls, so a tiny n at which it happens to be small does not count.
     Where neighbouring n share one float64 (n above 1e15 or so) the first of them is meant.
     """
-    classes = check_count(classes, "classes")
-    check_range("Proposition 3", "(0, 1)", delta=delta)
     check_range("samples_needed", "(0, inf]", error=error)
-    peak = max(range(1, LAST_RISE + 1), key=lambda n: _bound(n, classes, delta))
-    if _bound(peak, classes, delta) <= error:
+    bound = lambda n: entropy_deviation_bound(n, classes, delta)
+    peak = max(range(1, LAST_RISE + 1), key=bound)
+    if bound(peak) <= error:
         return 1
     above, enough = peak, 2 * peak
-    while _bound(enough, classes, delta) > error:
+    while bound(enough) > error:
         above, enough = enough, 2 * enough
     while enough - above > 1:
         middle = (above + enough) // 2
-        above, enough = (above, middle) if _bound(middle, classes, delta) <= error else (middle, enough)
+        above, enough = (above, middle) if bound(middle) <= error else (middle, enough)
     return enough
 
 
@@ -171,14 +174,6 @@ def mean_entropy_deviation_bound(n: int, classes: int, delta: Real) -> float:
     n, classes = check_count(n, "n"), check_count(classes, "classes")
     check_range("Proposition 3", "(0, 1)", delta=delta)
     return math.log(classes) * math.sqrt(math.log(2 / delta) / (2 * n))
-
-
-def _bound(n: int, classes: int, delta: Real) -> float:
-    # Rounded once, from more digits than n has: so the floats fall with n as the real numbers do,
-    # and a bisection over them is exact however large n is.
-    with localcontext(prec=40 + n.bit_length() // 3):
-        N, Y, d = Decimal(n), Decimal(classes), Decimal(delta)
-        return float(Y * N.ln() * (2 / d).ln().sqrt() / (2 * N).sqrt() + (Y - 1) / N)
 
 
 def check_count(value: int, what: str, least: int = 1) -> int:

@@ -7,7 +7,7 @@ the blurred domain of the quickstart. Where the targets are the fifteen corrupti
 their authors set aside for validation take the place of the families.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -44,35 +44,15 @@ def validation_families(trained: Collection[str]) -> tuple[Family, ...]:
     """The families left for validation when those in ``trained`` are trained on.
 
     To compare several methods, give the union of what they train on: all are then scored on the same.
-
-    >>> validation_families({"tone", "colour", "geometry", "filter", "edges", "blur", "frequency"})
-    ('occlusion', 'noise', 'compression', 'weather')
     """
     for name in trained:
         _known(name)
     return tuple(family for family in SHIFTS if family not in trained)
 
 
-def shifted(x: Images, families: Collection[str], *, seed: int = 0, index: Any = None) -> dict[str, Images]:
-    """``{"family/operation": images}`` for every operation of the families, pixels in [0, 1].
-
-    ``index`` is each image's position in its data set, by default in the batch: with ``seed`` it fixes
-    the random numbers, so that an image gets the same pixels in any batch.
-    """
-    return {
-        f"{family}/{shift.__name__}": _applied(x, family, shift, seed, _positions(index, len(x)))
-        for family in map(_known, families)
-        for shift in SHIFTS[family]
-    }
-
-
-def shifted_once(x: Images, families: Collection[str], *, seed: int = 0, index: Any = None) -> dict[str, Images]:
-    """``{family: images}``: of each family every image gets one operation, drawn by its position.
-
-    The pixels are those that :func:`shifted` gives for that operation.
-    """
-    positions = _positions(index, len(x))
-    return {family: _one_operation(x, family, seed, positions) for family in map(_known, families)}
+def shifted_once(x: Images, families: Collection[str], *, seed: int = 0) -> dict[str, Images]:
+    """``{family: images}``, pixels in [0, 1]: of each family every image gets one operation, drawn by its position."""
+    return {family: one_operation(x, family, seed, np.arange(len(x))) for family in map(_known, families)}
 
 
 def held_out_corruptions(x: Images, seed: int = 0) -> dict[str, Images]:
@@ -86,25 +66,19 @@ def _known(family: Any) -> Family:
     return family
 
 
-def _positions(index: Any, n: int) -> np.ndarray:
-    positions = np.arange(n) if index is None else np.asarray(torch.as_tensor(index).cpu())
-    if positions.shape != (n,):
-        raise MeadaError(f"index must have one integer per image, got shape {positions.shape} for {n} images")
-    return positions
-
-
-def _one_operation(x: Images, family: Family, seed: int, positions: np.ndarray) -> Images:
-    shifts: Sequence[Shift] = SHIFTS[family]
+def one_operation(x: Images, family: Family, seed: int, positions: np.ndarray) -> Images:
+    """One operation for each image: with ``seed`` its position fixes the random numbers, whatever batch it is in."""
+    shifts = SHIFTS[family]
     which = sample_streams(seed, f"validation/{family}", 0, positions).integers(len(shifts))
     out = torch.empty_like(x)
     for number, shift in enumerate(shifts):
         (mine,) = np.nonzero(which == number)
         if len(mine):
-            out[torch.from_numpy(mine)] = _applied(x[torch.from_numpy(mine)], family, shift, seed, positions[mine])
+            out[torch.from_numpy(mine)] = applied(x[torch.from_numpy(mine)], family, shift, seed, positions[mine])
     return out
 
 
-def _applied(x: Images, family: Family, shift: Shift, seed: int, positions: np.ndarray) -> Images:
+def applied(x: Images, family: Family, shift: Shift, seed: int, positions: np.ndarray) -> Images:
     rng = sample_streams(seed, f"validation/{family}/{shift.__name__}", 0, positions)
     size = max(1, PIXELS // max(x[:1].numel(), 1))
     parts: list[Tensor] = [shift(x[i : i + size], rng[slice(i, i + size)]) for i in range(0, len(x), size)]

@@ -47,8 +47,10 @@ def wave(x: Images, rng: Streams) -> Images:
 def reweight(x: Images, rng: Streams) -> Images:
     """Each band of spatial frequency louder or softer, by a factor whose logarithm is normal."""
     gain = normal(rng, x, BANDS).exp()
-    band = (_radius(x) * 2 * BANDS).long().clamp(max=BANDS - 1)
-    return _filtered(x, gain[:, band][:, None])
+    radius = torch.hypot(fftfreq(x.shape[2])[:, None], rfftfreq(x.shape[3])[None])
+    band = (radius * 2 * BANDS).long().clamp(max=BANDS - 1)
+    mean = x.mean((2, 3), keepdim=True)
+    return mean + irfft2(rfft2(x - mean) * gain[:, band][:, None], s=list(x.shape[2:]))
 
 
 def flatten(x: Images, rng: Streams) -> Images:
@@ -94,12 +96,3 @@ def _at_cells(values: Tensor, column: Tensor, row: Tensor) -> Tensor:
     place = row.long().clamp(0, rows - 1) * columns + column.long().clamp(0, columns - 1)
     place = place.expand(b, 1, *place.shape[2:])
     return values.flatten(2).gather(2, place.flatten(2)).view_as(place)
-
-
-def _radius(x: Images) -> Tensor:
-    return torch.hypot(fftfreq(x.shape[2])[:, None], rfftfreq(x.shape[3])[None])
-
-
-def _filtered(x: Images, gain: Tensor) -> Images:
-    mean = x.mean((2, 3), keepdim=True)
-    return mean + irfft2(rfft2(x - mean) * gain, s=list(x.shape[2:]))

@@ -33,10 +33,6 @@ def members(batch: Batch, method: str, domains: int | None = None) -> Places:
 
     A loss in :class:`meada.methods.parts.domains.EachDomain` sees all domains in every batch, so the
     k-th is the same one in each step. ``domains`` is how many the method has parts for.
-
-    >>> x, y = torch.rand(4, 3, 1, 1), torch.zeros(4, dtype=torch.int64)
-    >>> members(Batch(x, y, torch.tensor([7, 2, 7, 2])), "mldg")
-    [tensor([1, 3]), tensor([0, 2])]
     """
     places = places_of(batch)
     at_least_two(len(places), method)

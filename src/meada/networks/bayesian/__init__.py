@@ -16,16 +16,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from meada.errors import MeadaError, check_range
-from meada.networks.bayesian.variational import (
-    LAYERS,
-    Stochastic,
-    Variational,
-    WeightSample,
-    add_mixin,
-    make_variational,
-    refuse,
-    using_weights,
-)
+from meada.networks.bayesian import variational
+from meada.networks.bayesian.variational import Stochastic, Variational, WeightSample, using_weights
 from meada.networks.freezing import temporarily
 from meada.types import Logits, Scalar
 
@@ -141,11 +133,11 @@ def to_bayesian(
             "samples must be at least 1 and predict 'mean_softmax' or 'posterior_mean', "
             f"got samples={samples}, predict='{predict}'"
         )
-    refuse(net)
+    variational.refuse(net)
     net = deepcopy(net)
-    for name, layer in [(name, m) for name, m in net.named_modules() if isinstance(m, LAYERS)]:
-        make_variational(layer, name, rho)
-    add_mixin(Bayesian, net)
+    for name, layer in [(name, m) for name, m in net.named_modules() if isinstance(m, variational.LAYERS)]:
+        variational.make_variational(layer, name, rho)
+    variational.add_mixin(Bayesian, net)
     assert isinstance(net, Bayesian)
     net.prior, net.samples = prior or ScaleMixture(), samples
     net.predict, net.seed = predict, seed
