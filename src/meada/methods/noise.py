@@ -21,9 +21,6 @@ def noise(*, grow: Rule = "pool", block: int = 128, **ascent: Any) -> Method:
     """ME-ADA's pool, sizes and schedule without its direction.
 
     The ascent is computed too: the noise moves a sample by the same distance.
-
-    >>> noise(grow="source").growth(100, 2)
-    300
     """
     plain = meada(grow=grow, block=block, **ascent)
 

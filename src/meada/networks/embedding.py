@@ -33,12 +33,6 @@ def embedding_passes(net: nn.Module, embedding: str | None = None) -> Iterator[F
 
     ``embedding`` names a submodule: z is the output of its last call. Without a name, z is the
     input of the last ``nn.Linear`` that the forward pass reaches. Flattened to (B, D) either way.
-
-    >>> net = nn.Sequential(nn.Flatten(), nn.Linear(12, 7), nn.ReLU(), nn.Linear(7, 5))
-    >>> with embedding_passes(net) as forward:
-    ...     logits, z = forward(torch.rand(2, 3, 2, 2))
-    >>> logits.shape, z.shape
-    (torch.Size([2, 5]), torch.Size([2, 7]))
     """
     if isinstance(net, torch.jit.ScriptModule):
         raise MeadaError(

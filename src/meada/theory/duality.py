@@ -156,24 +156,3 @@ def tilted_law(scores: Scores, prior: Law, tau: float) -> Law:
         best = (scores == scores[prior > 0].max()) * prior
         return best / best.sum()
     return (scores / tau + prior.log()).softmax(0)
-
-
-def penalised_score(law: Law, scores: Scores, prior: Law, tau: float) -> float:
-    r""":math:`E_Q[s] - \tau KL(Q \| \pi)` of any law Q: what the supremum is over."""
-    check_range("the tilted score", "[0, inf]", tau=tau)
-    gap = torch.where(law > 0, law * (law.log() - prior.log()), torch.zeros_like(law)).sum()
-    return float((law * scores).sum()) - (tau * float(gap) if gap else 0.0)
-
-
-def expected_finite_value(scores: Scores, prior: Law, tau: float, k: int) -> float:
-    r"""Mean of :math:`\tau \log \frac1k \sum_j \exp(s_j / \tau)` over k independent draws from the prior.
-
-    A lower bound of :func:`tilted_value` that grows with k. Computed by going through all n^k draws.
-    """
-    check_range("the tilted score", "[0, inf]", tau=tau)
-    check_range("the tilted score", "[1, inf]", k=k)
-    n = len(scores)
-    draws = torch.cartesian_prod(*[torch.arange(n)] * k).view(-1, k)
-    uniform = torch.full((k,), 1 / k, dtype=scores.dtype)
-    values = torch.tensor([tilted_value(scores[row], uniform, tau) for row in draws], dtype=scores.dtype)
-    return float((prior[draws].prod(1) * values).sum())
