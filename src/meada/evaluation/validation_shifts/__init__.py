@@ -16,7 +16,8 @@ from torch import Tensor
 
 from meada.corruptions import VALIDATION, corrupt
 from meada.errors import MeadaError, nearest
-from meada.evaluation.validation_shifts import filters, textures, tone_geometry
+from meada.evaluation.validation_shifts import filters
+from meada.evaluation.validation_shifts import operations as op
 from meada.streams import Streams, sample_streams
 from meada.types import Family, Images
 
@@ -24,20 +25,18 @@ Shift = Callable[[Images, Streams], Images]
 PIXELS = 1 << 22  # values worked on at once
 
 SHIFTS: dict[Family, tuple[Shift, ...]] = {
-    "tone": (tone_geometry.invert, tone_geometry.fold, tone_geometry.gamma, tone_geometry.posterise),
-    "colour": (tone_geometry.tint, tone_geometry.cast, tone_geometry.duotone, tone_geometry.hue),
-    "geometry": (
-        tone_geometry.rotate, tone_geometry.shear, tone_geometry.rescale, tone_geometry.tilt
-    ),
-    "occlusion": (tone_geometry.square, tone_geometry.bars, tone_geometry.holes),
+    "tone": (op.invert, op.fold, op.gamma, op.posterise),
+    "colour": (op.tint, op.cast, op.duotone, op.hue),
+    "geometry": (op.rotate, op.shear, op.rescale, op.tilt),
+    "occlusion": (op.square, op.bars, op.holes),
     "filter": (filters.sharpen, filters.emboss, filters.random_filter),
     "edges": (filters.sketch, filters.contour, filters.etching),
     "blur": (filters.median, filters.fringes, filters.spin),
-    "noise": (textures.speckle, textures.grain, textures.banding, textures.dead_pixels),
-    "frequency": (textures.wave, textures.reweight, textures.flatten),
+    "noise": (op.speckle, op.grain, op.banding, op.dead_pixels),
+    "frequency": (op.wave, op.reweight, op.flatten),
     "compression": (filters.few_cosines, filters.few_wavelets, filters.few_levels),
-    "weather": (textures.haze, textures.flakes, textures.rain),
-}  # fmt: skip
+    "weather": (op.haze, op.flakes, op.rain),
+}
 
 
 def validation_families(trained: Collection[str]) -> tuple[Family, ...]:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import avg_pool2d, conv2d, interpolate, pad, pixel_shuffle
 
-from meada.evaluation.validation_shifts.tone_geometry import luma, normal, places, read, uniform
+from meada.evaluation.validation_shifts.operations import luma, normal, places, read, uniform
 from meada.streams import Streams
 from meada.types import Images
 
