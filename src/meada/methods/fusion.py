@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 from meada.errors import MeadaError, check_range
 from meada.methods.method import Context, Method
 from meada.methods.par import layer_outputs
-from meada.methods.parts.domains import EachDomain, members, numbered
+from meada.methods.parts.domains import EachDomain, members
 from meada.networks.embedding import head_of, set_head
 from meada.streams import stream
 from meada.types import Batch, Embedding, Logits, Scalar
@@ -37,7 +37,9 @@ def fusion(*, domains: int = 3, weight: float = 1.0, uniform: float = 0.25) -> M
         return set_head(net, Mixture(head_of(net), domains, uniform))
 
     def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
-        domain = numbered(members(batch, "fusion", domains))
+        members(batch, "fusion", domains)  # refuses a batch of fewer domains, or of more
+        assert batch.domain is not None
+        domain = batch.domain.unique(return_inverse=True)[1]  # 0, 1, ... in the order of the domains' numbers
         branch = next((name for name, module in net.named_modules() if isinstance(module, Mixture)), None)
         if branch is None:
             raise MeadaError('fusion: net must be adapted by METHODS["fusion"]().adapt(net), got another network')

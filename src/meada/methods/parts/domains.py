@@ -12,7 +12,7 @@ from meada.errors import MeadaError
 from meada.methods.method import Context, Loss
 from meada.networks.embedding import head_name, head_of, set_head
 from meada.networks.freezing import frozen
-from meada.types import Batch, Embedding, Images, Labels, Logits, PerSample, Scalar
+from meada.types import Batch, Embedding, Images, Logits, PerSample, Scalar
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,6 @@ def places_of(batch: Batch) -> Places:
 def at_least_two(n: int, method: str) -> None:
     if n < 2:
         raise MeadaError(f"{method}: the data must have two source domains or more, got one")
-
-
-def numbered(places: Places) -> Labels:
-    """Each sample's domain as 0, 1, ..., the place of that domain in the list."""
-    order = torch.cat(places)
-    rank = torch.cat([torch.full_like(of_one, k) for k, of_one in enumerate(places)])
-    return torch.empty_like(order).scatter_(0, order, rank)
 
 
 def summed(ce: PerSample, places: Places) -> Scalar:
