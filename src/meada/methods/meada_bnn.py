@@ -67,10 +67,10 @@ def meada_bnn(
 def free_energy(
     net: nn.Module, batch: Batch, context: Context, *, draws: int, share: ShareOf, temperature: float
 ) -> Scalar:
-    r"""Mean over j of :math:`\pi_i [\log q(\theta_j) - \log p(\theta_j)] - \log p(D_i|\theta_j)`,
+    r"""Mean over j of :math:`\pi_i [\log q(\theta_j) - \log p(\theta_j)] - \log p(D_i|\theta_j)` for mini-batch i of M.
 
-    for mini-batch i of M, per sample: the likelihood is a mean over the batch, so the divergence is
-    divided by the mean size of a batch, N / M. Summed over a pass that is the free energy over N.
+    Per sample: the likelihood is a mean over the batch, so the divergence is divided by the mean size of a batch,
+    N / M. Summed over a pass that is the free energy over N.
     """
     m, n = context.batches, context.pool_size
     weight = temperature * share(context.batch_index, m) * m / n
