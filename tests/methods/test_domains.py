@@ -18,7 +18,6 @@ from meada.methods.parts.domains import (
     EachDomain,
     check_splits,
     members,
-    numbered,
     summed,
     with_fixed_weights,
     without_head,
@@ -135,7 +134,6 @@ def test_domains_keep_their_place_whatever_they_go_by():
     x, y = torch.rand(5, 3, 1, 1), torch.zeros(5, dtype=torch.int64)
     places = members(Batch(x, y, torch.tensor([9, -4, 9, 100, -4])), "mldg")
     assert [p.tolist() for p in places] == [[1, 4], [0, 2], [3]]
-    assert numbered(places).tolist() == [1, 0, 1, 2, 0]
     ce = torch.tensor([1.0, 2.0, 5.0, 7.0, 4.0])
     assert_close(summed(ce, places), torch.tensor(3.0 + 3.0 + 7.0))
 

@@ -15,7 +15,7 @@ import meada
 from meada.errors import MeadaError
 from meada.maximise import perturb
 from meada.methods import METHODS
-from meada.methods.meada_bnn import SHARES, blundell_share, free_energy, uniform_share
+from meada.methods.meada_bnn import SHARES, blundell_share, free_energy
 from meada.methods.method import Context
 from meada.networks import to_bayesian
 from meada.networks.bayesian import divergence
@@ -53,7 +53,7 @@ def draws_of(seed: int, n: int) -> list[WeightSample]:
     return [WeightSample(int(torch.randint(2**62, (), generator=generator))) for _ in range(n)]
 
 
-def energy(net, batch, *, seed=0, draws=1, share=uniform_share, temperature=1.0, **context):
+def energy(net, batch, *, seed=0, draws=1, share=SHARES["uniform"], temperature=1.0, **context):
     context = Context(generator=torch.Generator().manual_seed(seed), **context)
     return free_energy(net, batch, context, draws=draws, share=share, temperature=temperature)
 

@@ -92,14 +92,9 @@ def train(
     watch, world = watch or Watch(), world or World()
     ends, total = plan.in_steps(len(pool.blocks[0].labels), method.growth)
     context = Context(
-        seed=seed,
-        total_steps=total,
-        embedding=embedding,
-        domains=tuple(pool.domains.unique().tolist()),
-        parts=training.parts,
-        tell=watch.climbed,
-        world=world,
-    )
+        seed=seed, total_steps=total, embedding=embedding, domains=tuple(pool.domains.unique().tolist()),
+        parts=training.parts, tell=watch.climbed, world=world,
+    )  # fmt: skip
     parts, parallel_loss = training.parts, None
     if world.size > 1:  # parts with optimisers of their own rest for a while: their gradients come and go
         vary = bool(parts.optimisers)

@@ -21,24 +21,9 @@ class Callback:
         """After the last step, with the record; None if the training ended with an error."""
 
 
-class _Function(Callback):
-    def __init__(self, function: Log) -> None:
-        self.function = function
-
-    def on_log(self, step: int, values: Mapping[str, float]) -> None:
-        self.function(step, values)
-
-
 def as_callbacks(given: Callback | Log | Iterable[Callback | Log]) -> list[Callback]:
-    """One or several; a plain function of ``(step, values)`` is a callback too.
-
-    >>> heard = []
-    >>> (one,) = as_callbacks(lambda step, values: heard.append(step))
-    >>> one.on_log(3, {"loss": 0.5}); heard
-    [3]
-    """
-    several = list(given) if isinstance(given, Iterable) else [given]
-    return [_as_callback(one) for one in several]
+    """One or several; a plain function of ``(step, values)`` is a callback too."""
+    return [_as_callback(one) for one in (given if isinstance(given, Iterable) else [given])]
 
 
 def _as_callback(one: Callback | Log) -> Callback:
@@ -47,7 +32,9 @@ def _as_callback(one: Callback | Log) -> Callback:
     if isinstance(one, type) or not callable(one):
         hint = ": call it, to have an instance" if isinstance(one, type) else ""
         raise MeadaError(f"a callback must be a meada.Callback or a function of (step, values), got {one!r}{hint}")
-    return _Function(one)
+    callback = Callback()
+    callback.on_log = one  # type: ignore[method-assign, assignment]
+    return callback
 
 
 def numbers(table: Mapping[str, Any], prefix: str = "") -> dict[str, float]:

@@ -2,13 +2,13 @@
 
 import inspect
 import sys
-import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
+from functools import partial
 from numbers import Integral
 from pathlib import Path
-from shutil import rmtree
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -48,24 +48,14 @@ VALIDATIONS = 10  # times that validation data is scored in a run, unless valida
 @torch.inference_mode(False)
 @torch.enable_grad()  # whatever the caller is in
 def fit(
-    net: nn.Module,
-    data: Any,
-    method: str | Method = "meada",
-    *,
-    plan: Plan | None = None,
-    descent: Descent | None = None,
-    optimiser: Optimizer | Factory | None = None,
-    validation: Any = None,
-    validate_every: int | None = None,
+    net: nn.Module, data: Any, method: str | Method = "meada", *,
+    plan: Plan | None = None, descent: Descent | None = None, optimiser: Optimizer | Factory | None = None,
+    validation: Any = None, validate_every: int | None = None,
     callbacks: Callback | Log | Iterable[Callback | Log] = (),
-    device: str | torch.device | None = None,
-    seed: int = 0,
-    embedding: str | None = None,
-    progress: bool | None = None,
-    folder: str | Path | None = None,
-    side: int = 224,
+    device: str | torch.device | None = None, seed: int = 0, embedding: str | None = None,
+    progress: bool | None = None, folder: str | Path | None = None, side: int = 224,
     **settings: Any,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """Train ``net`` in place; returns a record of losses, rounds, validation scores, steps and seconds.
 
     Args:
@@ -111,10 +101,11 @@ def fit(
     record: dict[str, Any] | None = None
     with shown as tell, plain_output(net):
         history = _History(net, listeners, embedding, total, checked, validate_every, tell)
+        watch = Watch(history.stepped, history.ascending, partial(tell, "making harder samples"), history.grown)
         try:
             for listener in listeners:
                 listener.on_start({**about, **settings, **plan.model_dump()})
-            train(training, pool, chosen, plan, descent_used, seed=seed, embedding=embedding, watch=history.watch())
+            train(training, pool, chosen, plan, descent_used, seed=seed, embedding=embedding, watch=watch)
             record = {**about, "environment": environment(), **history.result(training)}
         finally:
             for listener in listeners:
@@ -136,9 +127,6 @@ class _History:
         self.rounds: list[dict[str, Any]] = []
         self.scores: list[dict[str, Any]] = []
 
-    def watch(self) -> Watch:
-        return Watch(self.stepped, self.ascending, self.climbed, self.grown)
-
     def stepped(self, training: Training, loss: Tensor) -> None:
         value, step = float(loss), training.step
         refuse_non_finite(value, step)
@@ -155,9 +143,6 @@ class _History:
     def ascending(self, training: Training) -> None:
         self.clock.switch("maximise")
 
-    def climbed(self, done: int, total: int) -> None:
-        self.tell("making harder samples", done, total)
-
     def grown(self, training: Training, pool: Pool) -> None:
         seconds = self.clock.switch("evaluate")
         what = diagnose(self.net, pool, embedding=self.embedding) if pool.rounds else {}
@@ -168,7 +153,7 @@ class _History:
     def result(self, training: Training) -> dict[str, Any]:
         self.clock.switch("minimise")
         found = {"rounds": self.rounds, "seconds": self.clock.seconds, "steps": training.step, "losses": self.losses}
-        return {**found, **({"validation": self.scores} if self.validation else {})}
+        return found | ({"validation": self.scores} if self.validation else {})
 
     def _log(self, step: int, values: Mapping[str, float]) -> None:
         for listener in self.listeners:
@@ -177,15 +162,10 @@ class _History:
 
 def _pool(data: Any, folder: str | Path | None, side: int) -> Pool:
     """A pool whose files go with it, unless the caller named a folder for them."""
-    home = Path(folder or tempfile.mkdtemp(prefix="meada-data-"))
-    try:
-        pool = pool_of(data, home, side=side)
-    except BaseException:
-        if folder is None:
-            rmtree(home, ignore_errors=True)
-        raise
-    if folder is None:
-        weakref.finalize(pool, rmtree, home, ignore_errors=True)
+    with ExitStack() as stack:
+        home = folder or stack.enter_context(TemporaryDirectory(prefix="meada-data-", ignore_cleanup_errors=True))
+        pool = pool_of(data, Path(home), side=side)
+        weakref.finalize(pool, stack.pop_all().close)
     return pool
 
 
@@ -234,11 +214,10 @@ def _descent(descent: Descent | None, optimiser: Optimizer | Factory | None, net
     made = optimiser(net.parameters()) if given else optimiser  # type: ignore[operator]
     if not isinstance(made, Optimizer):
         raise MeadaError(f"optimiser must be a torch.optim optimiser or make one, got {type(made).__name__}")
-    own = {id(p) for p in net.parameters()}
-    held = [p for group in made.param_groups for p in group["params"]]
-    if not held or any(id(p) not in own for p in held):
+    held = {id(p) for group in made.param_groups for p in group["params"]}
+    if not held or held - {id(p) for p in net.parameters()}:
         raise MeadaError("optimiser must hold weights of the network that is trained, got weights of another one")
-    return AsGiven.of(made)
+    return AsGiven(made)
 
 
 def _check(plan: Any, seed: Any, validate_every: Any, embedding: Any) -> None:
@@ -253,10 +232,8 @@ def _check(plan: Any, seed: Any, validate_every: Any, embedding: Any) -> None:
 
 
 def _device(device: str | torch.device) -> torch.device:
-    if device == "auto":
-        return choose("auto")
     try:
-        wanted = torch.device(device)
+        wanted = choose("auto") if device == "auto" else torch.device(device)
     except (RuntimeError, TypeError) as error:
         raise MeadaError(f"device must be auto, cpu, cuda, cuda:N or mps, got {device!r}") from error
     choose(wanted.type)  # type: ignore[arg-type]  # refuses what this machine has not

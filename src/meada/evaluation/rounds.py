@@ -24,16 +24,16 @@ DRAWS = 8  # of a random network; a plain one is its own only draw
 DELTA = 0.05  # the bounds hold with probability 1 - delta
 LEVELS = 255  # 8 bits
 INVISIBLE = 0.5  # levels: below it, rounding to 8 bits gives the parent back
+NOTHING_DONE = (
+    "round {} did nothing: half of its samples moved by {:.2g} of 255 levels or less; "
+    "raise step_size, steps or beta, or lower gamma"
+)
 
 
 def diagnose(
-    net: nn.Module,
-    pool: Pool,
-    *,
-    embedding: str | None = None,
-    beta: float | None = None,
-    stochastic: Collection[str] = (),
-) -> dict[str, Any]:
+    net: nn.Module, pool: Pool, *,
+    embedding: str | None = None, beta: float | None = None, stochastic: Collection[str] = (),
+) -> dict[str, Any]:  # fmt: skip
     """Compare the latest block with its parents; for a random network, by means over posterior draws."""
     net, born = unwrap(net), pool.blocks[-1]
     start, index = len(pool) - len(born.labels), spread_index(pool)
@@ -63,7 +63,7 @@ def diagnose(
         "linf_median": median,
         "levels": {"median": LEVELS * median, "max": LEVELS * most},
         "looked_at": len(index),
-        "warnings": _warnings(pool.rounds, LEVELS * median),
+        "warnings": [] if LEVELS * median >= INVISIBLE else [NOTHING_DONE.format(pool.rounds, LEVELS * median)],
     }
 
 
@@ -108,36 +108,18 @@ def _bounds(pool: Pool, index: Labels, classes: int) -> dict[str, Any]:
     }
 
 
-def _warnings(number: int, median: float) -> list[str]:
-    if median >= INVISIBLE:
-        return []
-    return [
-        f"round {number} did nothing: half of its samples moved by {median:.2g} of 255 levels or "
-        "less; raise step_size, steps or beta, or lower gamma"
-    ]
-
-
 Power = Float[Tensor, "H W"]  # mean energy at each frequency, zero frequency in the middle
 EDGES = tuple(k / 16 for k in range(8))  # cycles a pixel; the last band takes the corners too
 
 
 def power(images: Images) -> Power:
-    """Mean over samples and channels; summed over frequencies, the mean squared norm of a channel.
-
-    >>> flat = torch.ones(1, 1, 4, 4)
-    >>> power(flat)[2, 2], power(flat).sum()
-    (tensor(16.), tensor(16.))
-    """
+    """Mean over samples and channels; summed over frequencies, the mean squared norm of a channel."""
     energy = fft2(images.float(), norm="ortho").abs().square()
     return fftshift(energy.mean((0, 1)))
 
 
 def bands(energy: Power) -> list[float]:
-    """Which part of the energy lies in each band of radius |f|, from low to high.
-
-    >>> [round(part, 3) for part in bands(torch.ones(32, 32))]  # white noise
-    [0.009, 0.035, 0.062, 0.082, 0.109, 0.129, 0.168, 0.405]
-    """
+    """Which part of the energy lies in each band of radius |f|, from low to high."""
     h, w = energy.shape
     radius = fftshift(torch.hypot(fftfreq(h)[:, None], fftfreq(w)[None]))
     place = torch.bucketize(radius, torch.tensor(EDGES), right=True) - 1

@@ -126,11 +126,7 @@ class PerImage:
 
 
 def score(logits: Logits, labels: Labels) -> Scores:
-    """Accuracy in per cent; ECE, NLL (nats) and Brier score as they are defined.
-
-    >>> score(torch.tensor([[9.0, 0.0], [9.0, 0.0]]), torch.tensor([0, 1]))["accuracy"]
-    50.0
-    """
+    """Accuracy in per cent; ECE, NLL (nats) and Brier score as they are defined."""
     found = PerImage()
     for part, y in zip(logits.split(BLOCK), labels.split(BLOCK), strict=True):
         found.add(part, y)
@@ -150,16 +146,10 @@ def by_severity(logits: Logits, labels: Labels, severities: int) -> dict[str, li
 
 
 def evaluate(
-    net: nn.Module,
-    domains: Any,
-    *,
-    batch_size: int = 256,
-    severities: int = 0,
+    net: nn.Module, domains: Any, *, batch_size: int = 256, severities: int = 0,
     each: Callable[[str, Logits, Labels], None] | None = None,
-    world: World | None = None,
-    step: int | None = None,
-    side: int = 224,
-) -> dict[str, Any]:
+    world: World | None = None, step: int | None = None, side: int = 224,
+) -> dict[str, Any]:  # fmt: skip
     """Score a network on each domain: accuracy (%), number of images, ECE, NLL (nats) and Brier score.
 
     ``{name: data}`` gives ``{name: {"accuracy", "n", "ece", "nll", "brier"}}``; data without a name gives its scores.

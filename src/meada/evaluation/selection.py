@@ -38,7 +38,9 @@ class Selection:
         self.steps: dict[str, int] = {}
         self.best: dict[str, float] = {}
         held = fixed_subset("validation", task.validation, crafted_size)
-        shifts, self.seen = _validation(task, as_float(held.images), trained)
+        images, corrupted = as_float(held.images), task.crafted == "corruptions"
+        shifts = held_out_corruptions(images) if corrupted else shifted_once(images, validation_families(trained))
+        self.seen = {"corruptions" if corrupted else "families": list(shifts)}
         self._sets: dict[str, Labelled] = {
             "source_val": {"source": _pair(fixed_subset("validation", task.validation, subset))},
             "crafted": {name: (x, held.labels) for name, x in shifts.items()},
@@ -76,13 +78,6 @@ def fixed_subset(name: str, samples: Samples, n: int) -> Samples:
     """The same ``n`` samples of a domain every time, whatever order its file has."""
     order = torch.randperm(len(samples), generator=stream("subset", name))
     return samples[order[:n].sort().values]
-
-
-def _validation(task: Task, x: Images, trained: Collection[str]) -> tuple[dict[str, Images], dict[str, list[str]]]:
-    """The shifted images by name, and the list of names for the record."""
-    corrupted = task.crafted == "corruptions"
-    shifts = held_out_corruptions(x) if corrupted else shifted_once(x, validation_families(trained))
-    return shifts, {"corruptions" if corrupted else "families": list(shifts)}
 
 
 def _pair(samples: Samples) -> tuple[Images, Labels]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib import import_module
 from types import FrameType
 from typing import TypeVar
 
@@ -94,11 +95,6 @@ class World:
 
         The mean over the processes of weight times mean loss is the mean loss of the batch. A batch
         that is too small to share out is taken whole by everyone.
-
-        >>> [World(rank, 2).share(torch.arange(5)) for rank in range(2)]
-        [(tensor([0, 1, 2]), 1.2), (tensor([3, 4]), 0.8)]
-        >>> World(1, 2).share(torch.arange(8), pieces=2)  # as when a batch has two domains
-        (tensor([2, 3, 6, 7]), 1.0)
         """
         parts = index.chunk(pieces)
         if self.size == 1 or min(len(part) for part in parts) < MIN_SAMPLES * self.size:
@@ -137,36 +133,27 @@ def process_group(device: torch.device) -> Iterator[World]:
         torch.cuda.set_device(world.local)
     before = signal.signal(signal.SIGTERM, _on_sigterm)
     try:
-        _connect(world, device)
+        # Its functions take the world's group as a default when it is first imported. Imported later
+        # (``DistributedDataParallel`` does), it would hold the group beyond its end, with gloo's
+        # threads, and one of them that still lets go of a tensor while Python shuts down aborts.
+        import_module("torch.distributed.nn")
+        patience = timedelta(seconds=float(os.environ.get("MEADA_PATIENCE", PATIENCE)))
+        dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=patience)
         yield world
         world.barrier()
         dist.destroy_process_group()
     except RuntimeError as error:
-        if not _is_lost(error):
+        signs = ("gloo", "NCCL", "Connection", "Broken pipe", "Timed out", "timeout")
+        if not isinstance(error, dist.DistError) and not any(sign in str(error) for sign in signs):
             raise
         raise MeadaError(f"lost the other processes ({one_line(error)}); {RESUME_HINT}") from None
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def _connect(world: World, device: torch.device) -> None:
-    # Its functions take the world's group as a default when it is first imported. Imported later
-    # (``DistributedDataParallel`` does), it would hold the group beyond its end, with gloo's
-    # threads, and one of them that still lets go of a tensor while Python shuts down aborts.
-    import torch.distributed.nn  # noqa: F401
-
-    patience = timedelta(seconds=float(os.environ.get("MEADA_PATIENCE", PATIENCE)))
-    dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=patience)
-
-
 def _on_sigterm(number: int, frame: FrameType | None) -> None:
     """torchrun ends all processes when one has ended: say so, instead of falling silent."""
     raise MeadaError(f"stopped by signal {number}, as torchrun does when another process has ended; {RESUME_HINT}")
-
-
-def _is_lost(error: RuntimeError) -> bool:
-    signs = ("gloo", "NCCL", "Connection", "Broken pipe", "Timed out", "timeout")
-    return isinstance(error, dist.DistError) or any(sign in str(error) for sign in signs)
 
 
 Loss = Callable[..., Scalar]  # of the network, a batch and a method's context

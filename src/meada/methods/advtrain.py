@@ -1,10 +1,8 @@
 """AdvTrain (Kang et al., 2019): train on images moved towards a wrong label, within a small ball."""
 
 import math
-from functools import partial
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -17,8 +15,6 @@ from meada.networks.freezing import frozen
 from meada.spaces.pixels import ball
 from meada.types import Batch, Images, Labels, Scalar
 
-Radii = Float[Tensor, "B 1 1 1"]
-
 
 def advtrain(*, radius: float = 8.0, steps: int = 10) -> Method:
     """Projected gradient steps in the maximum norm; the loss is on the moved images alone.
@@ -30,27 +26,27 @@ def advtrain(*, radius: float = 8.0, steps: int = 10) -> Method:
     """
     check_range("advtrain", "(0, inf)", radius=radius)
     check_range("advtrain", "[1, inf)", steps=steps)
+
+    def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
+        n, generator = len(batch.x), context.each
+        epsilon = radius / 255 * uniform(batch.x, n, 1, 1, 1, generator=generator)
+        with frozen(unwrap(net)):
+            with torch.no_grad():
+                classes = net(batch.x[:1]).shape[1]
+            wrong = (batch.y + 1 + randint(max(classes - 1, 1), batch.y, n, generator=generator)) % classes
+            start = 2 * uniform(batch.x, *batch.x.shape, generator=generator) - 1
+            x = approach(unwrap(net), batch.x, wrong, epsilon, start * epsilon, steps)
+        return cross_entropy_loss(net, batch._replace(x=x), context)
+
     return Method(
-        loss=partial(moved_loss, radius=radius / 255, steps=steps),
+        loss=loss,
         title="AdvTrain",
         about="Train on images moved by a gradient attack within a small ball (adversarial training).",
         passes=(steps + 1.0, steps + 1.0),
     )
 
 
-def moved_loss(net: nn.Module, batch: Batch, context: Context, *, radius: float, steps: int) -> Scalar:
-    n, generator = len(batch.x), context.each
-    epsilon = radius * uniform(batch.x, n, 1, 1, 1, generator=generator)
-    with frozen(unwrap(net)):
-        with torch.no_grad():
-            classes = net(batch.x[:1]).shape[1]
-        wrong = (batch.y + 1 + randint(max(classes - 1, 1), batch.y, n, generator=generator)) % classes
-        start = 2 * uniform(batch.x, *batch.x.shape, generator=generator) - 1
-        x = approach(unwrap(net), batch.x, wrong, epsilon, start * epsilon, steps)
-    return cross_entropy_loss(net, batch._replace(x=x), context)
-
-
-def approach(net: nn.Module, x0: Images, wrong: Labels, epsilon: Radii, start: Images, steps: int) -> Images:
+def approach(net: nn.Module, x0: Images, wrong: Labels, epsilon: Tensor, start: Images, steps: int) -> Images:
     """Steps of epsilon / sqrt(steps) that lower the loss of ``wrong``, in the ball and [0, 1]."""
     score = lambda x, step: -cross_entropy(net(x), wrong, reduction="none")
     return ascend(

@@ -1,6 +1,5 @@
 """AugMax (Wang et al., 2021): AugMix with adversarial mixing weights."""
 
-from functools import partial
 from typing import Any
 
 import torch
@@ -18,8 +17,6 @@ from meada.networks.freezing import frozen
 from meada.spaces.mixture import blend
 from meada.types import Batch, Images, PerSample, Scalar
 
-STEP = 0.1  # of the mixing weights, along the sign of the gradient
-
 
 def augmax(
     *, width: int = 3, depth: int = 3, severity: float = 3.0, steps: int = 5, consistency: float = 10.0
@@ -36,9 +33,15 @@ def augmax(
     check_range("augmax", "[1, inf)", width=width, depth=depth)
     check_range("augmax", "[0.1, 10]", severity=severity)
     check_range("augmax", "[0, inf)", steps=steps, consistency=consistency)
-    chains = {"width": width, "depth": depth, "severity": severity}
+    chains: dict[str, Any] = {"width": width, "depth": depth, "severity": severity}
+
+    def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
+        hard = hardest_mixture(net, batch, context, chains=chains, steps=steps)
+        random = mixed(batch.x, context.each, **chains)
+        return views_loss(net, batch, [batch.x, hard, random], labelled=1, consistency=consistency)
+
     return Method(
-        loss=partial(augmax_loss, chains=chains, steps=steps, consistency=consistency),
+        loss=loss,
         families=frozenset({"tone", "geometry"}),
         title="AugMax",
         about="AugMix with one copy whose mixing weights are moved to where the network is wrong.",
@@ -46,19 +49,10 @@ def augmax(
     )
 
 
-def augmax_loss(
-    net: nn.Module, batch: Batch, context: Context, *, chains: dict[str, Any], steps: int, consistency: float
-) -> Scalar:
-    hard = hardest_mixture(net, batch, context, chains=chains, steps=steps)
-    random = mixed(batch.x, context.each, **chains)
-    return views_loss(net, batch, [batch.x, hard, random], labelled=1, consistency=consistency)
-
-
 def hardest_mixture(net: nn.Module, batch: Batch, context: Context, *, chains: dict[str, Any], steps: int) -> Images:
     """A mixture of AugMix chains whose weights climb the loss until the sample is misclassified."""
-    depth, severity = int(chains["depth"]), chains["severity"]
-    levels = as_levels(batch.x)
-    vertices = [chain(levels, context.each, depth, severity) / 255 for _ in range(int(chains["width"]))]
+    levels, links = as_levels(batch.x), (chains["depth"], chains["severity"])
+    vertices = [chain(levels, context.each, *links) / 255 for _ in range(chains["width"])]
     space, inner = blend(vertices), unwrap(net)
     fooled = torch.zeros_like(batch.y, dtype=torch.bool)
 
@@ -69,4 +63,4 @@ def hardest_mixture(net: nn.Module, batch: Batch, context: Context, *, chains: d
 
     theta = space.draw(batch_random(batch, context), batch.x.shape)
     with frozen(inner):
-        return ascend(score, space, batch.x, theta, steps=steps, step_size=STEP, direction=torch.sign)
+        return ascend(score, space, batch.x, theta, steps=steps, step_size=0.1, direction=torch.sign)

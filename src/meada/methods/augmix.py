@@ -1,7 +1,5 @@
 """AugMix (Hendrycks et al., 2020): mix chains of simple operations; ask for similar predictions on the copies."""
 
-from functools import partial
-
 import torch
 from torch import nn
 
@@ -26,21 +24,18 @@ def augmix(*, width: int = 3, depth: int = 3, severity: float = 3.0, consistency
     check_range("augmix", "[1, inf)", width=width, depth=depth)
     check_range("augmix", "[0.1, 10]", severity=severity)
     check_range("augmix", "[0, inf)", consistency=consistency)
-    mix = partial(mixed, width=width, depth=depth, severity=severity)
+
+    def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
+        copies = [mixed(batch.x, context.each, width=width, depth=depth, severity=severity) for _ in range(2)]
+        return views_loss(net, batch, [batch.x, *copies], labelled=1, consistency=consistency)
+
     return Method(
-        loss=partial(consistent_loss, mix=mix, consistency=consistency),
+        loss=loss,
         title="AugMix",
         about="Mix randomly augmented copies of an image, and ask for similar predictions on all of them.",
         families=frozenset({"tone", "geometry"}),
         passes=(3.0, 3.0),
     )
-
-
-def consistent_loss(
-    net: nn.Module, batch: Batch, context: Context, *, mix: partial[Images], consistency: float
-) -> Scalar:
-    copies = [mix(batch.x, context.each) for _ in range(2)]
-    return views_loss(net, batch, [batch.x, *copies], labelled=1, consistency=consistency)
 
 
 def mixed(x: Images, generator: torch.Generator, *, width: int, depth: int, severity: float) -> Images:

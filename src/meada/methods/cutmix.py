@@ -1,7 +1,6 @@
 """CutMix (Yun et al., 2019): paste a rectangle of one image into another; mix the labels by area."""
 
 import math
-from functools import partial
 
 from torch import nn
 
@@ -20,32 +19,28 @@ def cutmix(*, alpha: float = 1.0, probability: float = 0.5) -> Method:
     """
     check_range("cutmix", "(0, inf)", alpha=alpha)
     check_range("cutmix", "[0, 1]", probability=probability)
+
+    def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
+        generator = context.generator
+        if float(uniform(batch.x, 1, generator=generator)) >= probability:
+            return cross_entropy_loss(net, batch, context)
+        x, (h, w) = batch.x.clone(), batch.x.shape[2:]
+        share, partner = beta(alpha, generator), shuffle(x, context.each)
+        row, column = (int(randint(k, batch.y, 1, generator=generator)) for k in (h, w))
+        rows, columns = hole(row, h, share), hole(column, w, share)
+        x[:, :, rows, columns] = batch.x[partner][:, :, rows, columns]
+        pasted = (rows.stop - rows.start) * (columns.stop - columns.start) / (h * w)
+        return shared_loss(net(x), batch.y, batch.y[partner], 1 - pasted)
+
     return Method(
-        loss=partial(pasted_loss, alpha=alpha, probability=probability),
+        loss=loss,
         title="CutMix",
         about="Paste a rectangle of another image into each one, and share the label by area.",
         families=frozenset({"occlusion"}),
     )
 
 
-def pasted_loss(net: nn.Module, batch: Batch, context: Context, *, alpha: float, probability: float) -> Scalar:
-    generator = context.generator
-    if float(uniform(batch.x, 1, generator=generator)) >= probability:
-        return cross_entropy_loss(net, batch, context)
-    x, (h, w) = batch.x.clone(), batch.x.shape[2:]
-    share, partner = beta(alpha, generator), shuffle(x, context.each)
-    row, column = (int(randint(k, batch.y, 1, generator=generator)) for k in (h, w))
-    rows, columns = hole(row, h, share), hole(column, w, share)
-    x[:, :, rows, columns] = batch.x[partner][:, :, rows, columns]
-    pasted = (rows.stop - rows.start) * (columns.stop - columns.start) / (h * w)
-    return shared_loss(net(x), batch.y, batch.y[partner], 1 - pasted)
-
-
 def hole(centre: int, side: int, share: float) -> slice:
-    """Sqrt(1 - share) of the side about the centre, as far as it lies in the image.
-
-    >>> hole(16, 32, 0.75), hole(2, 32, 0.75)
-    (slice(8, 24, None), slice(0, 10, None))
-    """
+    """Sqrt(1 - share) of the side about the centre, as far as it lies in the image."""
     half = int(side * math.sqrt(1 - share)) // 2
     return slice(max(centre - half, 0), min(centre + half, side))

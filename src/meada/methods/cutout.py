@@ -1,9 +1,7 @@
 """Cutout (DeVries and Taylor, 2017): hide a square of every image."""
 
-from functools import partial
-
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from meada.errors import check_range
 from meada.images.random_ops import randint
@@ -18,31 +16,26 @@ def cutout(*, side: float = 0.5) -> Method:
     (x - 0.5) / 0.5, turns into the zero that the authors fill with.
     """
     check_range("cutout", "[0, 1)", side=side)
+
+    def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
+        return cross_entropy_loss(net, batch._replace(x=hide(batch.x, context.each, side)), context)
+
     return Method(
-        loss=partial(hidden_loss, side=side),
+        loss=loss,
         title="Cutout",
         about="Cover a random square of every training image.",
         families=frozenset({"occlusion"}),
     )
 
 
-def hidden_loss(net: nn.Module, batch: Batch, context: Context, *, side: float) -> Scalar:
-    return cross_entropy_loss(net, batch._replace(x=hide(batch.x, context.each, side)), context)
-
-
 def hide(x: Images, generator: torch.Generator, side: float) -> Images:
-    """Grey out one square an image.
+    """Grey out one square an image."""
 
-    >>> x = hide(torch.zeros(50, 1, 32, 32), torch.Generator(), 0.5)
-    >>> int((x > 0).sum((1, 2, 3)).max())  # 16 x 16 where it lies inside
-    256
-    """
-    n, _, h, w = x.shape
-    rows, columns = (_within(randint(k, x, n, generator=generator), k, round(side * k)) for k in (h, w))
+    def near(pixels: int) -> Tensor:
+        """(N, pixels): which rows or columns lie in the square, about a centre of each image's own."""
+        length = round(side * pixels)
+        place = torch.arange(pixels, device=x.device) - randint(pixels, x, len(x), generator=generator)[:, None]
+        return (place >= -(length // 2)) & (place < length - length // 2)
+
+    rows, columns = near(x.shape[2]), near(x.shape[3])
     return torch.where((rows[:, :, None] & columns[:, None])[:, None], torch.full_like(x, 0.5), x)
-
-
-def _within(centre: torch.Tensor, side: int, length: int) -> torch.Tensor:
-    """(N, side): which pixels lie within ``length`` about each centre."""
-    place = torch.arange(side, device=centre.device) - centre[:, None]
-    return (place >= -(length // 2)) & (place < length - length // 2)

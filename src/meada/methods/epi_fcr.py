@@ -11,17 +11,8 @@ from torch.nn.functional import cross_entropy
 
 from meada.errors import check_range
 from meada.methods.method import Context, Method, Parts
+from meada.methods.parts import domains
 from meada.methods.parts.descent import Descent
-from meada.methods.parts.domains import (
-    EachDomain,
-    head_per_domain,
-    members,
-    new_head,
-    shuffled,
-    summed,
-    with_fixed_weights,
-    without_head,
-)
 from meada.networks.embedding import embedding_passes, head_of
 from meada.networks.freezing import frozen
 from meada.types import Batch, Scalar
@@ -46,9 +37,9 @@ def epi_fcr(
     descent = Descent(name="sgd", lr=lr, momentum=momentum, weight_decay=weight_decay)
 
     def build(net: nn.Module, example: Batch, context: Context) -> Parts:
-        heads = head_per_domain(net, example.x, len(context.domains), "epi-fcr")
-        trunks = nn.ModuleList(without_head(net) for _ in heads)
-        stranger = new_head(net).requires_grad_(False)
+        heads = domains.head_per_domain(net, example.x, len(context.domains), "epi-fcr")
+        trunks = nn.ModuleList(domains.without_head(net) for _ in heads)
+        stranger = domains.new_head(net).requires_grad_(False)
         return Parts(
             nn.ModuleDict({"features": trunks, "readouts": heads, "random": stranger}),
             {"domains": descent.build([*trunks.parameters(), *heads.parameters()])},
@@ -58,25 +49,25 @@ def epi_fcr(
         modules = context.parts.modules
         trunks, heads, stranger = modules["features"], modules["readouts"], modules["random"]
         assert isinstance(trunks, nn.ModuleList) and isinstance(heads, nn.ModuleList)
-        x, y, places = batch.x, batch.y, members(batch, "epi-fcr", len(heads))
+        x, y, places = batch.x, batch.y, domains.members(batch, "epi-fcr", len(heads))
         with embedding_passes(net) as forward:
             logits, z = forward(x)
-        value = summed(cross_entropy(logits, y, reduction="none"), places)
+        value = domains.summed(cross_entropy(logits, y, reduction="none"), places)
         for f_d, c_d, own in zip(trunks, heads, places, strict=True):
             value = value + cross_entropy(c_d(f_d(x[own])), y[own])
         if context.step < int(warm_up * context.total_steps):
             return value
-        i, j = shuffled(len(heads), context.generator)[:2]
+        i, j = domains.shuffled(len(heads), context.generator)[:2]
         abroad = places[j]  # images of domain j meet the halves of network i
-        with_c_i = cross_entropy(with_fixed_weights(heads[i], z[abroad]), y[abroad])
+        with_c_i = cross_entropy(domains.with_fixed_weights(heads[i], z[abroad]), y[abroad])
         with torch.no_grad(), frozen(trunks[i]):  # not trained, and its batch statistics do not move
             z_i = trunks[i](x[abroad])
         with_f_i = cross_entropy(head_of(net)(z_i), y[abroad])
-        with_c_r = summed(cross_entropy(with_fixed_weights(stranger, z), y, reduction="none"), places)
+        with_c_r = domains.summed(cross_entropy(domains.with_fixed_weights(stranger, z), y, reduction="none"), places)
         return value + lambda_f * with_c_i + lambda_c * with_f_i + lambda_r * with_c_r
 
     return Method(
-        loss=EachDomain(loss),
+        loss=domains.EachDomain(loss),
         build=build,
         title="Epi-FCR",
         about="Train features and classifier each against partners that were trained on another domain.",

@@ -14,14 +14,12 @@ def erm() -> Method:
 
 def agg(*, each_domain: bool = False) -> Method:
     """The sources pooled, as in the paper; or a batch of each domain, as in AGG's own code."""
+
+    def sum_of_losses(net: nn.Module, batch: Batch, context: Context) -> Scalar:
+        return summed(cross_entropy(net(batch.x), batch.y, reduction="none"), places_of(batch))
+
     return Method(
         loss=EachDomain(sum_of_losses) if each_domain else cross_entropy_loss,
         title="AGG",
         about="Plain training on the images of all source domains together.",
     )
-
-
-def sum_of_losses(net: nn.Module, batch: Batch, context: Context) -> Scalar:
-    r"""One mean for each domain, added up: :math:`\sum_d \mathrm{mean}_{i \in d}\, CE_i`."""
-    ce = cross_entropy(net(batch.x), batch.y, reduction="none")
-    return summed(ce, places_of(batch))

@@ -14,12 +14,10 @@ from torch.nn.functional import cross_entropy
 from meada.errors import MeadaError, check_range
 from meada.methods.method import Context, Method
 from meada.methods.par import layer_outputs
-from meada.methods.parts.domains import EachDomain, members, numbered
+from meada.methods.parts.domains import EachDomain, members
 from meada.networks.embedding import head_of, set_head
 from meada.streams import stream
 from meada.types import Batch, Embedding, Logits, Scalar
-
-Weights = Float[Tensor, "B S"]  # of S sources, one row an image
 
 
 def fusion(*, domains: int = 3, weight: float = 1.0, uniform: float = 0.25) -> Method:
@@ -39,8 +37,13 @@ def fusion(*, domains: int = 3, weight: float = 1.0, uniform: float = 0.25) -> M
         return set_head(net, Mixture(head_of(net), domains, uniform))
 
     def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
-        domain = numbered(members(batch, "fusion", domains))
-        with layer_outputs(net, domain_branch(net)) as seen:
+        members(batch, "fusion", domains)  # refuses a batch of fewer domains, or of more
+        assert batch.domain is not None
+        domain = batch.domain.unique(return_inverse=True)[1]  # 0, 1, ... in the order of the domains' numbers
+        branch = next((name for name, module in net.named_modules() if isinstance(module, Mixture)), None)
+        if branch is None:
+            raise MeadaError('fusion: net must be adapted by METHODS["fusion"]().adapt(net), got another network')
+        with layer_outputs(net, f"{branch}.domain") as seen:
             logits = net(batch.x)
         return cross_entropy(logits, batch.y) + weight * cross_entropy(seen[-1], domain)
 
@@ -65,7 +68,7 @@ class Mixture(nn.Module):
         self.domain = branch.to(layer.weight)
         self.heads = nn.ModuleList(deepcopy(layer) for _ in range(domains))
 
-    def weights(self, z: Embedding) -> Weights:
+    def weights(self, z: Embedding) -> Float[Tensor, "B S"]:
         r""":math:`w = (1 - \alpha)\,\mathrm{softmax}(d(z)) + \alpha / S`.
 
         No gradient goes back to the features in training; in eval mode it is the true one, for the ascent on x.
@@ -78,11 +81,3 @@ class Mixture(nn.Module):
         # after the domain branch: the input of the last nn.Linear reached is z, with its gradient
         each = torch.stack([head(z) for head in self.heads], dim=1)
         return (w[..., None] * each).sum(1)
-
-
-def domain_branch(net: nn.Module) -> str:
-    """Where the adapted network guesses at domains."""
-    for name, module in net.named_modules():
-        if isinstance(module, Mixture):
-            return f"{name}.domain"
-    raise MeadaError('fusion: net must be an adapted network, got another: METHODS["fusion"]().adapt(net) makes one')

@@ -13,9 +13,8 @@ from torch.nn.functional import adaptive_avg_pool2d, cross_entropy, normalize, r
 from meada.errors import check_range
 from meada.methods.method import Context, Method, Parts, cross_entropy_loss
 from meada.networks.freezing import frozen
-from meada.types import Batch, Images, Logits, Scalar
+from meada.types import Batch, Embedding, Images, Logits, Scalar
 
-Texture = Float[Tensor, "B G"]
 RIDGE = 1e-9  # of the mean squared singular value: keeps the inverse finite where texture is flat
 
 
@@ -36,7 +35,7 @@ def hex_(*, lr: float = 1e-3, levels: int = 16, side: int = 28, width: int = 32,
 
     def build(net: nn.Module, example: Batch, context: Context) -> Parts:
         with torch.no_grad(), frozen(net):
-            logits = net(example.x.to(next(net.parameters()).device))
+            logits = net(example.x)
         branch = TextureBranch(logits.shape[1], levels, side, width).to(logits)
         return Parts(nn.ModuleDict({"texture": branch}), {"texture": torch.optim.Adam(branch.parameters(), lr)})
 
@@ -58,11 +57,6 @@ def without(f_a: Logits, f_g: Logits) -> Logits:
     r""":math:`F_L = F_A - F_G (F_G^\top F_G)^{-1} F_G^\top F_A`, over the batch's rows.
 
     In float64, since the logits of texture alone are close to one another.
-
-    >>> f_g = torch.tensor([[1.0], [1.0]])
-    >>> without(torch.tensor([[3.0], [1.0]]), f_g).round(decimals=4)  # no part along (1, 1) is left
-    tensor([[ 1.],
-            [-1.]])
     """
     a, g = f_a.double(), f_g.double()
     gram = g.T @ g
@@ -86,7 +80,7 @@ class TextureBranch(nn.Module):
         g = relu(self.features(self.nglcm(x)))
         return self.readout(normalize(g, dim=0))  # over the batch, as its source has it
 
-    def nglcm(self, x: Images) -> Texture:
+    def nglcm(self, x: Images) -> Embedding:
         """How often a grey level goes together with a difference to the neighbour, softly."""
         grey = adaptive_avg_pool2d(x.mean(1, keepdim=True), self.side)[:, 0]
         quantised = (grey * self.levels).floor().clamp(0, self.levels - 1)

@@ -21,8 +21,7 @@ from meada.methods.parts.domains import EachDomain
 from meada.networks.freezing import temporarily
 from meada.types import Batch, Scalar
 
-Matrix = Float[Tensor, "M N"]
-Basis = Float[Tensor, "M R"]  # orthonormal columns
+Matrix = Float[Tensor, "_ _"]
 Descriptor = Float[Tensor, " S1"]  # S + 1 numbers
 EXACT = 1024  # rows up to which a decomposition is exact: a second's work
 POWERS = 2  # steps of the power method beyond
@@ -56,11 +55,10 @@ def l_cnn(*, domains: int = 3, error: float = 0.1, max_rank: int = 512) -> Metho
                 risks.append(cross_entropy(net(batch.x[domain == d]), batch.y[domain == d]))
         return torch.stack(risks).mean()
 
-    adapt = partial(to_low_rank, domains=domains, error=error, max_rank=max_rank)
     return Method(
         loss=EachDomain(loss),
         build=build,
-        adapt=adapt,
+        adapt=partial(to_low_rank, domains=domains, error=error, max_rank=max_rank),
         title="L-CNN",
         about="Give each domain low-rank changes of shared weights; predict with the shared ones.",
     )
@@ -123,8 +121,7 @@ class LowRank(nn.Module):
         super()._load_from_state_dict(state, prefix, *more)
 
 
-class LowRankConv2d(LowRank, nn.Conv2d):  # type: ignore[override]
-    """A convolution, under W(z)."""
+class LowRankConv2d(LowRank, nn.Conv2d): ...  # type: ignore[override]
 
 
 class LowRankLinear(LowRank, nn.Linear):  # type: ignore[override]
@@ -163,9 +160,8 @@ def to_low_rank(net: nn.Module, *, domains: int = 3, error: float = 0.1, max_ran
         if isinstance(layer.weight, UninitializedParameter) or "weight" not in layer._parameters:
             raise MeadaError(f"layer '{name}' must have a weight of its own, got one that is computed or lazy")
     net = deepcopy(net)
-    for module in list(net.modules()):
-        if type(module) in TWINS:
-            _make_low_rank(module, domains, error, max_rank)
+    for module in [m for m in net.modules() if type(m) in TWINS]:
+        _make_low_rank(module, domains, error, max_rank)
     return net
 
 
@@ -183,18 +179,12 @@ def _make_low_rank(layer: nn.Module, domains: int, error: float, max_rank: int) 
     core = torch.cat([torch.zeros(domains, *agnostic.shape).to(w), agnostic[None]])
     layer.__class__ = TWINS[type(layer)]
     layer.rest = tuple(weight.shape[2:])  # type: ignore[assignment]
-    factors = {"core": core, "u_out": u_out, "u_in": u_in, "u_domain": torch.eye(domains + 1)}
-    for name, factor in factors.items():
-        value = factor.to(w).contiguous()
-        layer.register_parameter(name, nn.Parameter(value, requires_grad=weight.requires_grad))
+    for name, factor in {"core": core, "u_out": u_out, "u_in": u_in, "u_domain": torch.eye(domains + 1)}.items():
+        layer.register_parameter(name, nn.Parameter(factor.to(w).contiguous(), weight.requires_grad))
 
 
-def leading(w: Matrix, error: float, max_rank: int) -> Basis:
-    r"""The fewest orthonormal columns U with :math:`\|W - U U^\top W\|_F \le` error of W's norm.
-
-    >>> leading(torch.diag(torch.tensor([10.0, 1.0, 0.5])), error=0.2, max_rank=3).shape
-    torch.Size([3, 1])
-    """
+def leading(w: Matrix, error: float, max_rank: int) -> Matrix:
+    r"""The fewest orthonormal columns U with :math:`\|W - U U^\top W\|_F \le` error of W's norm."""
     u = _left_space(w, max_rank)
     energy, order = (u.T @ w).square().sum(1).double().sort(descending=True)
     whole = w.double().square().sum()
@@ -204,10 +194,10 @@ def leading(w: Matrix, error: float, max_rank: int) -> Basis:
     return u[:, order[: min(rank, max_rank)]]
 
 
-def _left_space(w: Matrix, rank: int) -> Basis:
-    """Left singular vectors: all of them where rows are few, else about the first ``rank`` of them
+def _left_space(w: Matrix, rank: int) -> Matrix:
+    """Left singular vectors: all of them where rows are few, else about the first ``rank`` of them.
 
-    by the power method, from columns of W itself, so that no random numbers are drawn.
+    These are found by the power method, from columns of W itself, so that no random numbers are drawn.
     """
     if len(w) <= max(EXACT, 2 * rank):
         return torch.linalg.eigh(w.double() @ w.T.double())[1].to(w)

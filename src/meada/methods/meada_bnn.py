@@ -67,10 +67,10 @@ def meada_bnn(
 def free_energy(
     net: nn.Module, batch: Batch, context: Context, *, draws: int, share: ShareOf, temperature: float
 ) -> Scalar:
-    r"""Mean over j of :math:`\pi_i [\log q(\theta_j) - \log p(\theta_j)] - \log p(D_i|\theta_j)`,
+    r"""Mean over j of :math:`\pi_i [\log q(\theta_j) - \log p(\theta_j)] - \log p(D_i|\theta_j)` for mini-batch i of M.
 
-    for mini-batch i of M, per sample: the likelihood is a mean over the batch, so the divergence is
-    divided by the mean size of a batch, N / M. Summed over a pass that is the free energy over N.
+    Per sample: the likelihood is a mean over the batch, so the divergence is divided by the mean size of a batch,
+    N / M. Summed over a pass that is the free energy over N.
     """
     m, n = context.batches, context.pool_size
     weight = temperature * share(context.batch_index, m) * m / n
@@ -81,15 +81,6 @@ def free_energy(
             total = total + cross_entropy(net(batch.x), batch.y)
         total = total + weight * divergence(net, draw)
     return total / draws
-
-
-def uniform_share(i: int, m: int) -> float:
-    """1/M of the divergence for each of M batches.
-
-    >>> uniform_share(0, 4)
-    0.25
-    """
-    return 1 / m
 
 
 def blundell_share(i: int, m: int) -> float:
@@ -105,4 +96,4 @@ def blundell_share(i: int, m: int) -> float:
     return 2.0 ** -(i + 1) / -math.expm1(-m * math.log(2))
 
 
-SHARES: dict[str, ShareOf] = {"uniform": uniform_share, "blundell": blundell_share}
+SHARES: dict[str, ShareOf] = {"uniform": lambda i, m: 1 / m, "blundell": blundell_share}

@@ -65,10 +65,6 @@ def cross_entropy_loss(net: nn.Module, batch: Batch, context: Context) -> Scalar
     return cross_entropy(net(batch.x), batch.y)
 
 
-def no_growth(net: nn.Module, pool: Pool, context: Context) -> None:
-    """Grow nothing."""
-
-
 def no_parts(net: nn.Module, example: Batch, context: Context) -> Parts:
     return Parts()
 
@@ -82,7 +78,7 @@ class Method:
     """``Method()`` is ERM."""
 
     loss: Loss = cross_entropy_loss  # minimisation phase: what the optimiser descends
-    grow: Grow = no_growth  # maximisation phase: what each round adds to the pool
+    grow: Grow = lambda net, pool, context: None  # maximisation phase: what each round adds to the pool
     build: Build = no_parts  # modules and optimisers of its own
     adapt: Adapt = unchanged  # the network it trains in place of the one it is given
     growth: Callable[[int, int], int] = lambda n, rounds: n  # pool size after N rounds

@@ -1,7 +1,5 @@
 """Mixup (Zhang et al., 2018): train on weighted means of two images and of their labels."""
 
-from functools import partial
-
 from torch import nn
 from torch.nn.functional import cross_entropy
 
@@ -17,17 +15,17 @@ def mixup(*, alpha: float = 1.0) -> Method:
     ``alpha`` is 1 as the paper has it for CIFAR.
     """
     check_range("mixup", "(0, inf)", alpha=alpha)
+
+    def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
+        share, partner = beta(alpha, context.generator), shuffle(batch.x, context.each)
+        x = share * batch.x + (1 - share) * batch.x[partner]
+        return shared_loss(net(x), batch.y, batch.y[partner], share)
+
     return Method(
-        loss=partial(mixed_loss, alpha=alpha),
+        loss=loss,
         title="Mixup",
         about="Train on weighted means of two images and of their labels.",
     )
-
-
-def mixed_loss(net: nn.Module, batch: Batch, context: Context, *, alpha: float) -> Scalar:
-    share, partner = beta(alpha, context.generator), shuffle(batch.x, context.each)
-    x = share * batch.x + (1 - share) * batch.x[partner]
-    return shared_loss(net(x), batch.y, batch.y[partner], share)
 
 
 def shared_loss(logits: Logits, y: Labels, other: Labels, share: float) -> Scalar:

@@ -4,12 +4,10 @@ One source domain at random plays the unseen one. F is the risk on the others, G
 after a step down F: the network descends F(theta) + beta G(theta - alpha grad F(theta)).
 """
 
-from collections.abc import Mapping
-from functools import partial
 from typing import Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
@@ -18,10 +16,8 @@ from meada.methods.method import Context, Method
 from meada.methods.parts.domains import EachDomain, Places, members, shuffled, summed
 from meada.types import Batch, Scalar
 
-Order = Literal["second", "first"]
 
-
-def mldg(*, alpha: float = 1e-3, beta: float = 1.0, order: Order = "second") -> Method:
+def mldg(*, alpha: float = 1e-3, beta: float = 1.0, order: Literal["second", "first"] = "second") -> Method:
     """Meta-learning domain generalisation.
 
     Args:
@@ -32,30 +28,28 @@ def mldg(*, alpha: float = 1e-3, beta: float = 1.0, order: Order = "second") -> 
     check_range("mldg", "[0, inf)", alpha=alpha, beta=beta)
     if order not in ("second", "first"):
         raise MeadaError(f"mldg: order must be 'second' or 'first', got '{order}'")
+
+    def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
+        places = members(batch, "mldg")
+        unseen, *seen = (places[k] for k in shuffled(len(places), context.generator))
+        theta: dict[str, Tensor] = {name: weight for name, weight in net.named_parameters() if weight.requires_grad}
+        f = loss_of(net, theta, batch, seen)
+        grad_f = torch.autograd.grad(
+            f, list(theta.values()), create_graph=order == "second", retain_graph=True, materialize_grads=True
+        )
+        after = {k: w - alpha * g for (k, w), g in zip(theta.items(), grad_f, strict=True)}
+        return f + beta * loss_of(net, after, batch, [unseen])
+
     return Method(
-        loss=EachDomain(partial(meta_loss, alpha=alpha, beta=beta, order=order)),
+        loss=EachDomain(loss),
         title="MLDG",
         about="Take steps on some source domains that also help on one held out from the step.",
         passes=(1.0, 3.0 if order == "second" else 2.0),
     )
 
 
-def meta_loss(net: nn.Module, batch: Batch, context: Context, *, alpha: float, beta: float, order: Order) -> Scalar:
-    r""":math:`F(\theta) + \beta\, G(\theta - \alpha \nabla F(\theta))`."""
-    places = members(batch, "mldg")
-    unseen, *seen = (places[k] for k in shuffled(len(places), context.generator))
-    theta = {name: weight for name, weight in net.named_parameters() if weight.requires_grad}
-    f = loss_of(net, theta, batch, seen)
-    grad_f = torch.autograd.grad(
-        f, list(theta.values()), create_graph=order == "second", retain_graph=True, materialize_grads=True
-    )
-    after = {k: w - alpha * g for (k, w), g in zip(theta.items(), grad_f, strict=True)}
-    return f + beta * loss_of(net, after, batch, [unseen])
-
-
-def loss_of(net: nn.Module, theta: Mapping[str, torch.Tensor], batch: Batch, places: Places) -> Scalar:
+def loss_of(net: nn.Module, theta: dict[str, Tensor], batch: Batch, places: Places) -> Scalar:
     """The risks of some domains, added up, with ``theta`` for the network's weights."""
     x, y = batch.x[torch.cat(places)], batch.y[torch.cat(places)]
-    ce = cross_entropy(functional_call(net, dict(theta), (x,)), y, reduction="none")
-    sizes = [len(of_one) for of_one in places]
-    return summed(ce, list(torch.arange(len(y), device=y.device).split(sizes)))
+    ce = cross_entropy(functional_call(net, theta, (x,)), y, reduction="none")
+    return summed(ce, list(torch.arange(len(y), device=y.device).split([len(of_one) for of_one in places])))

@@ -1,9 +1,8 @@
 """Control for ME-ADA: move each sample by the same distance in a random direction."""
 
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial, wraps
+from functools import wraps
 from typing import Any
 
 import torch
@@ -22,41 +21,34 @@ def noise(*, grow: Rule = "pool", block: int = 128, **ascent: Any) -> Method:
     """ME-ADA's pool, sizes and schedule without its direction.
 
     The ascent is computed too: the noise moves a sample by the same distance.
-
-    >>> noise(grow="source").growth(100, 2)
-    300
     """
     plain = meada(grow=grow, block=block, **ascent)
+
+    def append_displaced(net: nn.Module, pool: Pool, context: Context) -> None:
+        chosen, short = PARENTS[grow](pool), 0
+
+        def elsewhere(index: Labels) -> Images:
+            nonlocal short
+            x, size = pool.images(index), climbed(net, pool, index, context, plain.grow)
+            moved = displaced(x, directions(x, index, context), size)
+            short += int((distance(moved, x) < size * (1 - 1e-4)).sum())
+            return moved
+
+        append_in_blocks(pool, chosen, elsewhere, context, block=block, kind="noise, ")
+        if short:
+            warnings.warn(
+                f"round {context.round + 1}: noise within [0, 1] falls short of ME-ADA's size for "
+                f"{short} of {len(chosen)} samples, which went as far as they could",
+                stacklevel=2,
+            )
+
     return replace(
         plain,
-        grow=partial(append_displaced, climb=plain.grow, parents=PARENTS[grow], block=block),
+        grow=append_displaced,
         title="Noise control",
         about="Control for ME-ADA: move each image by the same distance in a random direction.",
         families=frozenset({"noise"}),
     )
-
-
-def append_displaced(
-    net: nn.Module, pool: Pool, context: Context, *, climb: Grow, parents: Callable[[Pool], Labels], block: int
-) -> None:
-    """Append to the pool a displaced copy of each parent, block by block."""
-    short = 0
-
-    def elsewhere(index: Labels) -> Images:
-        nonlocal short
-        x, size = pool.images(index), climbed(net, pool, index, context, climb)
-        moved = displaced(x, directions(x, index, context), size)
-        short += int((distance(moved, x) < size * (1 - 1e-4)).sum())
-        return moved
-
-    chosen = parents(pool)
-    append_in_blocks(pool, chosen, elsewhere, context, block=block, kind="noise, ")
-    if short:
-        warnings.warn(
-            f"round {context.round + 1}: noise within [0, 1] falls short of ME-ADA's size for "
-            f"{short} of {len(chosen)} samples, which went as far as they could",
-            stacklevel=2,
-        )
 
 
 def climbed(net: nn.Module, pool: Pool, index: Labels, context: Context, climb: Grow) -> PerSample:
@@ -84,11 +76,6 @@ def displaced(x: Images, direction: Images, size: PerSample) -> Images:
     With room :math:`r_i` for pixel i and direction g the squared distance at scale s is
     :math:`\sum_i \min(s |g_i|, r_i)^2`: between two pixels' stops :math:`r_i / |g_i|` it is
     quadratic in s, so the scale has a closed form. A size out of reach gives the farthest corner.
-
-    >>> grey = torch.full((1, 1, 1, 2), 0.5)
-    >>> there = displaced(grey, torch.tensor([[[[4.0, -3.0]]]]), torch.tensor([0.65]))
-    >>> [round(v, 3) for v in there.flatten().tolist()]  # the first one stopped at 1
-    [1.0, 0.085]
     """
     g = direction.flatten(1).double()
     room = torch.where(g > 0, 1 - x.flatten(1), x.flatten(1)).double()

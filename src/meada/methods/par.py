@@ -6,7 +6,6 @@ gradient reversal the network learns to make that impossible: the network descen
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -18,8 +17,7 @@ from meada.methods.method import Context, Method, Parts
 from meada.networks.freezing import frozen, submodule
 from meada.types import Batch, Labels, Scalar
 
-Map = Float[Tensor, "B C H W"]  # what the layer sees, at every place
-PatchLogits = Float[Tensor, "B K H W"]
+Map = Float[Tensor, "B C H W"]  # features or logits at every place of a layer's output
 
 
 def par(
@@ -40,7 +38,7 @@ def par(
 
     def build(net: nn.Module, example: Batch, context: Context) -> Parts:
         with torch.no_grad(), frozen(net), layer_outputs(net, layer) as seen:
-            logits = net(example.x.to(next(net.parameters()).device))
+            logits = net(example.x)
         h = patch_classifier(seen[-1].shape[1], [*hidden, logits.shape[1]], kernel).to(logits)
         # weight decay is the network's: h has an optimiser to itself
         return Parts(nn.ModuleDict({"patch": h}), {"patch": torch.optim.Adam(h.parameters(), lr)})
@@ -59,30 +57,21 @@ def par(
     )
 
 
-class Reverse(torch.autograd.Function):
-    """The identity, whose gradient is turned round and scaled (Ganin and Lempitsky, 2015)."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: float) -> Tensor:
-        ctx.weight = weight
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        return -ctx.weight * gradient, None
-
-
 def reverse(x: Tensor, weight: float) -> Tensor:
-    """
+    """The identity, whose gradient is turned round and scaled (Ganin and Lempitsky, 2015).
+
     >>> x = torch.ones(2, requires_grad=True)
     >>> reverse(x, 0.5).sum().backward()
     >>> x.grad
     tensor([-0.5000, -0.5000])
     """
-    return Reverse.apply(x, weight)
+    same = x.view_as(x)
+    if same.requires_grad:
+        same.register_hook(lambda gradient: -weight * gradient)
+    return same
 
 
-def patch_loss(logits: PatchLogits, y: Labels) -> Scalar:
+def patch_loss(logits: Map, y: Labels) -> Scalar:
     """Cross-entropy of the image's class, averaged over images and places."""
     return cross_entropy(logits, y[:, None, None].expand(-1, *logits.shape[2:]))
 

@@ -1,9 +1,5 @@
 """Tilted augmentation: train on clean images and on random views chosen for being hard."""
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any
-
 import numpy as np
 import torch
 from torch import nn
@@ -13,7 +9,7 @@ from meada.maximise import chosen_candidates
 from meada.methods.method import Context, Method
 from meada.methods.parts.views import batch_random, sample_index, views_loss
 from meada.objective import Objective
-from meada.spaces import Space, find_space, view_random
+from meada.spaces import find_space, view_random
 from meada.types import Batch, Scalar
 
 
@@ -41,41 +37,25 @@ def tilted(
         raise MeadaError(f"hardness must be in 0..1, got {hardness}")
     if views not in (1, 2):
         raise MeadaError(f"views must be 1 or 2, got {views}")
-    chosen = find_space(space)
-    choice = partial(
-        chosen_candidates, space=chosen, objective=Objective(beta=beta, gamma=gamma), k=k, hardness=hardness
-    )
+    chosen, objective = find_space(space), Objective(beta=beta, gamma=gamma)
     scored = k if k > 1 and hardness > 0 else 0
+    shift = int(handed_on)  # how far transformations are handed on within the batch
+
+    def loss(net: nn.Module, batch: Batch, context: Context) -> Scalar:
+        x, rows, seed, step = batch.x, sample_index(batch), context.seed, context.step
+        numbers = chosen_candidates(
+            net, x, batch.y, chosen, objective, k=k, hardness=hardness, seed=seed, step=step, rows=rows
+        )
+        with torch.no_grad():
+            made = [chosen.view(x, view_random(seed, step, np.roll(numbers, shift), np.roll(rows, shift)), step)]
+        if views == 2:  # number k is a candidate that the choice does not use
+            made.append(chosen.view(x, batch_random(batch, context, k), step))
+        return views_loss(net, batch, [x, *made], labelled=1 + views, consistency=consistency)
+
     return Method(
-        loss=partial(
-            tilted_loss,
-            choice=choice,
-            space=chosen,
-            first_spare=k,
-            views=views,
-            consistency=consistency,
-            shift=int(handed_on),
-        ),  # fmt: skip
+        loss=loss,
         families=chosen.families,
         title="Tilted",
         about="Trains on clean images and on random views of them; with a hardness above 0, hard views are likelier.",
         passes=(1.0 + views + scored, 1.0 + views),
     )
-
-
-def tilted_loss(
-    net: nn.Module, batch: Batch, context: Context, *,
-    choice: Callable[..., Any], space: Space, first_spare: int, views: int, consistency: float, shift: int = 0,
-) -> Scalar:  # fmt: skip
-    """``first_spare`` is the number of a candidate that the choice does not use: the random view.
-
-    ``shift``: how far transformations are handed on within the batch; 0 leaves each image its own.
-    """
-    x, rows = batch.x, sample_index(batch)
-    numbers = choice(net, x, batch.y, seed=context.seed, step=context.step, rows=rows)
-    random = view_random(context.seed, context.step, np.roll(numbers, shift), np.roll(rows, shift))
-    with torch.no_grad():
-        made = [space.view(x, random, context.step)]
-    if views == 2:
-        made.append(space.view(batch.x, batch_random(batch, context, first_spare), context.step))
-    return views_loss(net, batch, [batch.x, *made], labelled=1 + views, consistency=consistency)

@@ -14,17 +14,10 @@ __all__ = ["NETWORKS", "to_bayesian"]
 
 NETWORKS: dict[str, Callable[..., nn.Module]] = {
     "lenet": lenet,
-    "allconv": allconv,
-    "densenet": densenet,
-    "densenet40": densenet40,
-    "wideresnet": wideresnet,
-    "wideresnet16_1": wideresnet16_1,
-    "resnext": resnext,
-    "resnext29_4x32": resnext29_4x32,
-    "alexnet": alexnet,
-    "resnet18": resnet18,
-    "resnet50": resnet50,
-    "efficientnet_lite0": efficientnet_lite0,
-    "efficientnet_lite1": efficientnet_lite1,
-    "efficientnet_lite2": efficientnet_lite2,
-}
+    # for images of 32x32 (CIFAR)
+    "allconv": allconv, "densenet": densenet, "densenet40": densenet40, "wideresnet": wideresnet,
+    "wideresnet16_1": wideresnet16_1, "resnext": resnext, "resnext29_4x32": resnext29_4x32,
+    # for photographs
+    "alexnet": alexnet, "resnet18": resnet18, "resnet50": resnet50, "efficientnet_lite0": efficientnet_lite0,
+    "efficientnet_lite1": efficientnet_lite1, "efficientnet_lite2": efficientnet_lite2,
+}  # fmt: skip

@@ -42,17 +42,11 @@ def densenet(
 
     The transitions between the blocks keep a fraction ``reduction`` of the channels (the C of
     DenseNet-BC). The paper's has k = 12 and d = 100, where z is the 342 averaged features.
-
-    >>> sum(weight.numel() for weight in densenet().parameters())
-    769162
     """
-    layer = DenseBottleneck if bottleneck else DenseLayer
-    n, rest = divmod(depth - 4, 6 if bottleneck else 3)
+    layer, each, how = (DenseBottleneck, 6, "with") if bottleneck else (DenseLayer, 3, "without")
+    n, rest = divmod(depth - 4, each)
     if n < 1 or rest:
-        raise MeadaError(
-            f"depth of a DenseNet {'with' if bottleneck else 'without'} bottlenecks must be "
-            f"{'6n' if bottleneck else '3n'} + 4, got {depth}"
-        )
+        raise MeadaError(f"depth of a DenseNet {how} bottlenecks must be {each}n + 4, got {depth}")
     channels = 2 * growth
     blocks: dict[str, nn.Module] = {}
     conv = nn.Conv2d(3, channels, 3, padding=1, bias=False)
@@ -62,7 +56,8 @@ def densenet(
         channels += n * growth
         if block < 3:
             kept = int(reduction * channels)
-            blocks[f"transition{block}"] = _transition(channels, kept)
+            narrow = nn.Conv2d(channels, kept, 1, bias=False)
+            blocks[f"transition{block}"] = nn.Sequential(nn.BatchNorm2d(channels), nn.ReLU(), narrow, nn.AvgPool2d(2))
             channels = kept
     head = zero_bias_head(channels, num_classes)
     return cifar_network(head, conv=conv, **blocks, bn=nn.BatchNorm2d(channels), relu=nn.ReLU())
@@ -71,7 +66,3 @@ def densenet(
 def densenet40(num_classes: int = 10) -> nn.Sequential:
     """What the published code trains as DenseNet: k = 12, d = 40, neither B nor C."""
     return densenet(num_classes, depth=40, growth=12, reduction=1.0, bottleneck=False)
-
-
-def _transition(inputs: int, outputs: int) -> nn.Sequential:
-    return nn.Sequential(nn.BatchNorm2d(inputs), nn.ReLU(), nn.Conv2d(inputs, outputs, 1, bias=False), nn.AvgPool2d(2))

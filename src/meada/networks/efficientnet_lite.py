@@ -26,41 +26,28 @@ STEM, HEAD = 32, 1280  # channels; the Lite networks do not scale them
 MEAN, STD = 127 / 255, 128 / 255
 
 
-class DepthwiseSeparable(nn.Module):
-    """A depthwise convolution, then a 1x1 one: the block of the first stage."""
+class Block(nn.Module):
+    """1x1 convolution up, depthwise, 1x1 down, next to a shortcut (MobileNetV2's block).
 
-    def __init__(self, inputs: int, outputs: int, kernel: int, stride: int) -> None:
-        super().__init__()
-        self.conv_dw = convolution(inputs, inputs, kernel, stride, groups=inputs)
-        self.bn1 = batch_norm(inputs)
-        self.conv_pw = convolution(inputs, outputs)
-        self.bn2 = batch_norm(outputs)
-        self.residual = stride == 1 and inputs == outputs
-
-    def forward(self, x: Tensor) -> Tensor:
-        f = relu6(normed(self.bn1, self.conv_dw, x))
-        f = normed(self.bn2, self.conv_pw, f)
-        return f + x if self.residual else f
-
-
-class InvertedResidual(nn.Module):
-    """1x1 up, depthwise, 1x1 down, next to a shortcut (MobileNetV2's block)."""
+    The first stage has no convolution up. Batch norm follows each, and ReLU6 all but the last. The names are timm's.
+    """
 
     def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, expansion: int) -> None:
         super().__init__()
         width = inputs * expansion
-        self.conv_pw = convolution(inputs, width)
-        self.bn1 = batch_norm(width)
-        self.conv_dw = convolution(width, width, kernel, stride, groups=width)
-        self.bn2 = batch_norm(width)
-        self.conv_pwl = convolution(width, outputs)
-        self.bn3 = batch_norm(outputs)
-        self.residual = stride == 1 and inputs == outputs
+        up = {"conv_pw": convolution(inputs, width)} if expansion > 1 else {}
+        depthwise = {"conv_dw": convolution(width, width, kernel, stride, groups=width)}
+        layers = up | depthwise | {"conv_pwl" if up else "conv_pw": convolution(width, outputs)}
+        for number, (name, layer) in enumerate(layers.items(), 1):
+            self.add_module(name, layer)
+            self.add_module(f"bn{number}", batch_norm(layer.out_channels))
+        self.names, self.residual = tuple(layers), stride == 1 and inputs == outputs
 
     def forward(self, x: Tensor) -> Tensor:
-        f = relu6(normed(self.bn1, self.conv_pw, x))
-        f = relu6(normed(self.bn2, self.conv_dw, f))
-        f = normed(self.bn3, self.conv_pwl, f)
+        f = x
+        for number, name in enumerate(self.names, 1):
+            f = normed(getattr(self, f"bn{number}"), getattr(self, name), f)
+            f = relu6(f) if number < len(self.names) else f
         return f + x if self.residual else f
 
 
@@ -79,7 +66,7 @@ class EfficientNetLite(nn.Module):
 
     def translate(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Weights under this network's names, from those of ``efficientnet_lite_pytorch`` too."""
-        places = [name for name, m in self.named_modules() if isinstance(m, DepthwiseSeparable | InvertedResidual)]
+        places = [name for name, m in self.named_modules() if isinstance(m, Block)]
         return {_native(name, places): value for name, value in state.items()}
 
     def forward(self, x: Images) -> Logits:
@@ -117,8 +104,7 @@ def stages(width: float, depth: float) -> Iterator[nn.Sequential]:
         count = repeats if number in (0, len(STAGES) - 1) else ceil(depth * repeats)
         stage = nn.Sequential()
         for step in [stride] + [1] * (count - 1):
-            shape = inputs, outputs, kernel, step
-            stage.append(DepthwiseSeparable(*shape) if expansion == 1 else InvertedResidual(*shape, expansion))
+            stage.append(Block(inputs, outputs, kernel, step, expansion))
             inputs = outputs
         yield stage
 

@@ -33,12 +33,6 @@ def embedding_passes(net: nn.Module, embedding: str | None = None) -> Iterator[F
 
     ``embedding`` names a submodule: z is the output of its last call. Without a name, z is the
     input of the last ``nn.Linear`` that the forward pass reaches. Flattened to (B, D) either way.
-
-    >>> net = nn.Sequential(nn.Flatten(), nn.Linear(12, 7), nn.ReLU(), nn.Linear(7, 5))
-    >>> with embedding_passes(net) as forward:
-    ...     logits, z = forward(torch.rand(2, 3, 2, 2))
-    >>> logits.shape, z.shape
-    (torch.Size([2, 5]), torch.Size([2, 7]))
     """
     if isinstance(net, torch.jit.ScriptModule):
         raise MeadaError(
@@ -57,9 +51,15 @@ def embedding_passes(net: nn.Module, embedding: str | None = None) -> Iterator[F
         passed = True
         return logits, _flat(seen, len(x), embedding)
 
+    def keep(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any = None) -> None:
+        seen["z"] = output if embedding is not None else args[0] if args else kwargs.get("input")
+
     with ExitStack() as hooks:
-        for hook in _hook(net, embedding, seen):
-            hooks.enter_context(hook)
+        if embedding is not None:
+            hooks.enter_context(submodule(net, embedding, "embedding").register_forward_hook(keep, with_kwargs=True))
+        for module in net.modules() if embedding is None else ():
+            if isinstance(module, nn.Linear):
+                hooks.enter_context(module.register_forward_pre_hook(keep, with_kwargs=True))
         yield forward
 
 
@@ -96,19 +96,6 @@ def _likely_cause(net: nn.Module, x: Images) -> str:
     if weight.dtype != x.dtype:
         return f": the images are {x.dtype} and the weights {weight.dtype}; use net.to({x.dtype})"
     return ": grey images for a network of colour ones? use images.expand(-1, 3, -1, -1)" if x.shape[1] == 1 else ""
-
-
-def _hook(net: nn.Module, embedding: str | None, seen: dict[str, Any]) -> list[RemovableHandle]:
-    def keep_input(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        seen["z"] = args[0] if args else kwargs.get("input")
-
-    def keep_output(_: nn.Module, args: tuple[Any, ...], output: Any) -> None:
-        seen["z"] = output
-
-    if embedding is not None:
-        return [submodule(net, embedding, "embedding").register_forward_hook(keep_output)]
-    readouts = [m for m in net.modules() if isinstance(m, nn.Linear)]
-    return [m.register_forward_pre_hook(keep_input, with_kwargs=True) for m in readouts]
 
 
 def logits_of(output: Any, n: int) -> Logits:
@@ -189,13 +176,7 @@ def set_head(net: nn.Module, layer: nn.Module) -> nn.Module:
 
 
 def features(net: nn.Module, images: Tensor, *, batch_size: int = 64) -> Embedding:
-    """The head's inputs for all images, (N, D), computed in eval mode in batches; bytes or floats in [0, 1].
-
-    >>> net = nn.Sequential(nn.Flatten(), nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
-    >>> x = torch.rand(5, 1, 2, 2)
-    >>> torch.allclose(head_of(net)(features(net, x)), net(x))
-    True
-    """
+    """The head's inputs for all images, (N, D), computed in eval mode in batches; bytes or floats in [0, 1]."""
     net = unwrap(net)
     weight = head_of(net).weight
     scale = 255 if images.dtype == torch.uint8 else 1

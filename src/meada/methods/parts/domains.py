@@ -12,7 +12,7 @@ from meada.errors import MeadaError
 from meada.methods.method import Context, Loss
 from meada.networks.embedding import head_name, head_of, set_head
 from meada.networks.freezing import frozen
-from meada.types import Batch, Embedding, Images, Labels, Logits, PerSample, Scalar
+from meada.types import Batch, Embedding, Images, Logits, PerSample, Scalar
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,6 @@ def members(batch: Batch, method: str, domains: int | None = None) -> Places:
 
     A loss in :class:`meada.methods.parts.domains.EachDomain` sees all domains in every batch, so the
     k-th is the same one in each step. ``domains`` is how many the method has parts for.
-
-    >>> x, y = torch.rand(4, 3, 1, 1), torch.zeros(4, dtype=torch.int64)
-    >>> members(Batch(x, y, torch.tensor([7, 2, 7, 2])), "mldg")
-    [tensor([1, 3]), tensor([0, 2])]
     """
     places = places_of(batch)
     at_least_two(len(places), method)
@@ -59,24 +55,8 @@ def at_least_two(n: int, method: str) -> None:
         raise MeadaError(f"{method}: the data must have two source domains or more, got one")
 
 
-def numbered(places: Places) -> Labels:
-    """Each sample's domain as 0, 1, ..., the place of that domain in the list.
-
-    >>> numbered([torch.tensor([1, 3]), torch.tensor([0, 2])])
-    tensor([1, 0, 1, 0])
-    """
-    order = torch.cat(places)
-    rank = torch.cat([torch.full_like(of_one, k) for k, of_one in enumerate(places)])
-    return torch.empty_like(order).scatter_(0, order, rank)
-
-
 def summed(ce: PerSample, places: Places) -> Scalar:
-    r"""One mean for each domain, added up: :math:`\sum_d \mathrm{mean}_{i \in d}\, CE_i`.
-
-    >>> ce = torch.tensor([1.0, 2.0, 4.0])
-    >>> summed(ce, [torch.tensor([0]), torch.tensor([1, 2])])
-    tensor(4.)
-    """
+    r"""One mean for each domain, added up: :math:`\sum_d \mathrm{mean}_{i \in d}\, CE_i`."""
     return torch.stack([ce[of_one].mean() for of_one in places]).sum()
 
 
@@ -87,12 +67,7 @@ def shuffled(n: int, generator: torch.Generator) -> list[int]:
 
 
 def without_head(net: nn.Module) -> nn.Module:
-    """F, a copy of the network without its head: images to z.
-
-    >>> net = nn.Sequential(nn.Flatten(), nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
-    >>> without_head(net)(torch.rand(5, 1, 2, 2)).shape
-    torch.Size([5, 3])
-    """
+    """F, a copy of the network without its head: images to z."""
     return set_head(deepcopy(net), nn.Identity())
 
 

@@ -9,34 +9,19 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from meada.errors import MeadaError, check_range
-from meada.networks.bayesian.variational import (
-    LAYERS,
-    Stochastic,
-    Variational,
-    WeightSample,
-    add_mixin,
-    make_variational,
-    refuse,
-    using_weights,
-)
+from meada.networks.bayesian import variational
+from meada.networks.bayesian.variational import Stochastic, Variational, WeightSample, using_weights
 from meada.networks.freezing import temporarily
 from meada.types import Logits, Scalar
 
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
-
-
-@runtime_checkable
-class Prior(Protocol):
-    """Weights are independent: one log density a weight, as ``torch.distributions.Normal`` gives it."""
-
-    def log_prob(self, theta: Tensor) -> Tensor: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +29,6 @@ class ScaleMixture:
     r""":math:`\pi N(0, \sigma_1^2) + (1 - \pi) N(0, \sigma_2^2)` (Blundell et al., 2015).
 
     The defaults are the supplement's: :math:`-\log\sigma_1 = 0, -\log\sigma_2 = 6, \pi = 0.25`.
-
-    >>> ScaleMixture().log_prob(torch.tensor([0.0, 0.1]))  # narrow at 0, wide beyond
-    tensor([ 4.7942, -2.3102])
     """
 
     pi: float = 0.25
@@ -88,6 +70,7 @@ class _LogMixture(torch.autograd.Function):
         return gradient * score, None
 
 
+Prior = ScaleMixture | torch.distributions.Distribution  # weights are independent: one log density a weight
 Prediction = Literal["mean_softmax", "posterior_mean"]
 
 
@@ -150,12 +133,11 @@ def to_bayesian(
             "samples must be at least 1 and predict 'mean_softmax' or 'posterior_mean', "
             f"got samples={samples}, predict='{predict}'"
         )
-    refuse(net)
+    variational.refuse(net)
     net = deepcopy(net)
-    layers = {name: m for name, m in net.named_modules() if isinstance(m, LAYERS)}
-    for name, layer in layers.items():
-        make_variational(layer, name, rho)
-    add_mixin(Bayesian, net)
+    for name, layer in [(name, m) for name, m in net.named_modules() if isinstance(m, variational.LAYERS)]:
+        variational.make_variational(layer, name, rho)
+    variational.add_mixin(Bayesian, net)
     assert isinstance(net, Bayesian)
     net.prior, net.samples = prior or ScaleMixture(), samples
     net.predict, net.seed = predict, seed
@@ -176,19 +158,8 @@ def sharing_samples(net: nn.Module) -> Iterator[None]:
 
 
 def divergence(net: nn.Module, sample: WeightSample) -> Scalar:
-    r""":math:`\log q(\theta_j) - \log p(\theta_j)` of a sample, whose mean over samples is the KL.
-
-    >>> prior = torch.distributions.Normal(0.0, 1.0)
-    >>> net = to_bayesian(nn.Linear(300, 300, bias=False), prior, rho=0.5413)  # sigma = 1
-    >>> _ = nn.init.constant_(net.weight_mu, 2.0)
-    >>> round(divergence(net, WeightSample(0)).item() / 300**2, 1)  # KL(N(2, 1) || N(0, 1)) = 2^2 / 2
-    2.0
-    """
+    r""":math:`\log q(\theta_j) - \log p(\theta_j)` of a sample, whose mean over samples is the KL."""
     (prior,) = {module.prior for module in net.modules() if isinstance(module, Bayesian)}
-    terms = [
-        weight.log_q - prior.log_prob(weight.theta).sum()
-        for module in net.modules()
-        if isinstance(module, Variational)
-        for weight in module.weights(sample)
-    ]
-    return torch.stack(terms).sum()
+    layers = [module for module in net.modules() if isinstance(module, Variational)]
+    weights = [weight for layer in layers for weight in layer.weights(sample)]
+    return torch.stack([weight.log_q - prior.log_prob(weight.theta).sum() for weight in weights]).sum()

@@ -104,9 +104,7 @@ class Variational(Stochastic):
 
     @property
     def weight(self) -> Tensor:
-        if self.sample is None:
-            return self.weight_mu
-        return self.sample.weight(f"{self.place}.weight", self.weight_mu, self.weight_rho).theta
+        return self.weight_mu if self.sample is None else next(self.weights(self.sample)).theta
 
     @property
     def bias(self) -> Tensor | None:
@@ -150,11 +148,7 @@ def refuse(net: nn.Module) -> None:
                 f"it from {', '.join(own.keys() - {'bias'}) or 'elsewhere'}: a posterior needs "
                 "the weight itself; remove the weight norm, spectral norm or pruning first"
             )
-    _refuse_shared(net)
-
-
-def _refuse_shared(net: nn.Module) -> None:
-    """Two layers with one weight: two samples would untie them, one posterior would count twice."""
+    # Two layers with one weight: two samples would untie them, one posterior would count twice.
     owners: dict[int, str] = {}
     for place, module in net.named_modules():
         for name, weight in module._parameters.items():
