@@ -18,7 +18,7 @@ from torch.nn.functional import avg_pool2d, interpolate, pad
 
 from meada.corruptions import CORRUPTIONS, SEVERITIES, corrupt
 from meada.datasets.embedded.shifts import blurred, noisy
-from meada.evaluation.validation_shifts import SHIFTS, applied
+from meada.evaluation.validation_shifts import SHIFTS, shifted
 from meada.types import Images
 
 SIDE, SCENES = 32, 48
@@ -110,8 +110,7 @@ def _single(single: None) -> None:
 
 @pytest.mark.parametrize("family", SHIFTS)
 def test_no_validation_shift_does_what_a_reported_target_does(family):
-    x = scenes()
-    apart = {s.__name__: nearest_target(applied(x, family, s, 0, np.arange(len(x)))) for s in SHIFTS[family]}
+    apart = {name: nearest_target(y) for name, y in shifted(scenes(), [family]).items()}
     assert not {name: found for name, found in apart.items() if found[0] < SAME}
 
 

@@ -2,16 +2,16 @@
 
 from typing import get_args
 
-import numpy as np
 import pytest
 import torch
 
 from meada.errors import MeadaError
 from meada.evaluation.validation_shifts import (
     SHIFTS,
-    applied,
-    one_operation,
+    cross_score,
+    shifted,
     shifted_once,
+    two_folds,
     validation_families,
 )  # fmt: skip
 from meada.evaluation.validation_shifts import filters as codes
@@ -22,13 +22,6 @@ from meada.types import Family
 EVERY = get_args(Family)
 WIDE = frozenset({"tone", "colour", "geometry", "filter", "edges", "blur", "frequency"})
 NO_COLOUR = {"colour/cast", "colour/hue"}  # do nothing to an image of one channel
-
-
-def shifted(x, families, seed=0, index=None):
-    """Every operation of the families, by "family/operation"."""
-    positions = np.arange(len(x)) if index is None else index.numpy()
-    operations = {f"{family}/{shift.__name__}": (family, shift) for family in families for shift in SHIFTS[family]}
-    return {name: applied(x, *operation, seed, positions) for name, operation in operations.items()}
 
 
 def test_every_family_has_several_operations():
@@ -65,11 +58,11 @@ def test_another_seed_gives_other_pixels_but_for_what_is_not_random():
 def test_an_image_is_shifted_alike_in_any_batch():
     x, index = torch.rand(6, 3, 32, 32), torch.tensor([9, 4, 7, 0, 12, 5])
     whole, part = (shifted(x[rows], EVERY, index=index[rows]) for rows in (slice(None), slice(3, 5)))
+    once, some = (shifted_once(x[rows], EVERY, index=index[rows]) for rows in (slice(None), slice(3, 5)))
     for name in whole:
         assert torch.allclose(whole[name][3:5], part[name], rtol=0, atol=1e-12), name
-    for family in EVERY:
-        once, some = (one_operation(x[rows], family, 0, index.numpy()[rows]) for rows in (slice(None), slice(3, 5)))
-        assert torch.allclose(once[3:5], some, rtol=0, atol=1e-12), family
+    for name in once:
+        assert torch.allclose(once[name][3:5], some[name], rtol=0, atol=1e-12), name
 
 
 def test_large_images_go_through_in_blocks(monkeypatch):
@@ -125,7 +118,31 @@ def test_an_unknown_family_gives_the_nearest():
     with pytest.raises(MeadaError, match="got 'color': did you mean 'colour'"):
         validation_families({"color"})
     with pytest.raises(MeadaError, match="got 'nois'"):
-        shifted_once(torch.rand(1, 3, 8, 8), ["nois"])
+        shifted(torch.rand(1, 3, 8, 8), ["nois"])
+    with pytest.raises(MeadaError, match="one integer per image, got shape .2,. for 1 images"):
+        shifted(torch.rand(1, 3, 8, 8), ["tone"], index=[0, 1])
+
+
+def test_two_folds_never_validate_on_what_they_train_on():
+    folds = two_folds()
+    for train, validate in folds:
+        assert not train & validate and train | validate == set(EVERY) and min(len(train), len(validate)) >= 5
+    assert folds[0] == folds[1][::-1]
+    with pytest.raises(MeadaError, match="must be of both halves, got colour, tone"):
+        two_folds(["tone", "colour"])
+
+
+def test_the_cross_score_is_the_mean_over_families_of_networks_that_did_not_train_on_them():
+    calls = []
+
+    def accuracy(train, validate):
+        calls.append((train, validate))
+        return {family: float(EVERY.index(family)) for family in validate}
+
+    assert cross_score(accuracy) == pytest.approx(5.0)  # the mean of 0 to 10
+    assert tuple(calls) == two_folds()
+    with pytest.raises(MeadaError, match="scores must be of blur, got tone"):
+        cross_score(lambda train, validate: {"tone": 1.0}, families=["tone", "blur"])
 
 
 def test_a_sobel_map_by_hand():

@@ -12,6 +12,7 @@ from meada.theory import (
     binary_entropy,
     conditional_entropy,
     conditional_entropy_bound,
+    conditional_entropy_difference_bound,
     distance_to_deterministic,
     entropy_continuity,
     mean_prediction_entropy,
@@ -133,6 +134,8 @@ def test_the_bound_worked_out_by_hand() -> None:
 def test_outside_its_domain_the_bound_is_an_error(epsilon: float) -> None:
     with pytest.raises(MeadaError, match=r"epsilon.*\[0, 0.5\]"):
         conditional_entropy_bound(epsilon, 10)
+    with pytest.raises(MeadaError, match=r"epsilon.*\[0, 0.5\]"):
+        conditional_entropy_difference_bound(epsilon, 10)
 
 
 def test_a_label_needs_a_class() -> None:
@@ -182,7 +185,7 @@ def test_lemma_3_over_pairs_of_noisy_laws(epsilon: float, classes: int) -> None:
         assert abs(p - q).sum() <= epsilon + 1e-12
         difference = abs(entropy_given_x(p) - entropy_given_x(q))
         assert difference <= sharp_conditional_entropy_bound(epsilon, classes) + 1e-9
-        assert difference <= conditional_entropy_bound(epsilon, classes)
+        assert difference <= conditional_entropy_difference_bound(epsilon, classes)
 
 
 @pytest.mark.parametrize("classes", [2, 3, 5, 10, 100, 1000])

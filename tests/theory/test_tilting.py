@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meada.errors import MeadaError
-from meada.theory import surrogate_losses, tilted_law, tilted_value
+from meada.theory import expected_finite_value, penalised_score, surrogate_losses, tilted_law, tilted_value
 
 TAUS = [0.0, 0.05, 0.5, 3.0, math.inf]
 
@@ -17,20 +17,6 @@ def problem(seed: int, n: int = 5) -> tuple[torch.Tensor, torch.Tensor]:
     g = torch.Generator().manual_seed(seed)
     prior = torch.rand(n, generator=g)
     return 3 * torch.randn(n, generator=g), prior / prior.sum()
-
-
-def penalised_score(law: torch.Tensor, scores: torch.Tensor, prior: torch.Tensor, tau: float) -> float:
-    """E_Q[s] - tau KL(Q || pi) of any law Q: what the supremum is over."""
-    gap = torch.where(law > 0, law * (law.log() - prior.log()), torch.zeros_like(law)).sum()
-    return float((law * scores).sum()) - (tau * float(gap) if gap else 0.0)
-
-
-def expected_finite_value(scores: torch.Tensor, prior: torch.Tensor, tau: float, k: int) -> float:
-    """Mean of tau log (1/k) sum_j exp(s_j / tau) over k independent draws from the prior, through all n^k of them."""
-    draws = torch.cartesian_prod(*[torch.arange(len(scores))] * k).view(-1, k)
-    uniform = torch.full((k,), 1 / k, dtype=scores.dtype)
-    values = torch.tensor([tilted_value(scores[row], uniform, tau) for row in draws], dtype=scores.dtype)
-    return float((prior[draws].prod(1) * values).sum())
 
 
 @pytest.mark.parametrize("tau", [0.05, 0.5, 3.0])
@@ -84,5 +70,5 @@ def test_bad_numbers_are_refused():
     scores, prior = problem(3)
     with pytest.raises(MeadaError, match="tau must be 0 or more, got -1"):
         tilted_value(scores, prior, -1.0)
-    with pytest.raises(MeadaError, match="tau must be 0 or more, got nan"):
-        tilted_law(scores, prior, math.nan)
+    with pytest.raises(MeadaError, match="k must be 1 or more, got 0"):
+        expected_finite_value(scores, prior, 1.0, 0)

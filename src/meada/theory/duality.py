@@ -1,14 +1,10 @@
-r"""The worst law by duality: Proposition 2 on a finite space, and (not in the paper) the tilted score.
+r"""Proposition 2 on a finite space: the worst distribution by linear programming, and point by point.
 
-Proposition 2: an atom is a pair (x, y). ``value[s]`` is :math:`\mathcal{L}(\theta; x, y) + \beta h(\theta; x)` at
+An atom is a pair (x, y). ``value[s]`` is :math:`\mathcal{L}(\theta; x, y) + \beta h(\theta; x)` at
 atom s, ``cost[s, t]`` is :math:`c_\theta` of moving mass from s to t: infinite where the labels
 differ. An infinite cost bars a move at every gamma, 0 included.
-
-The tilted score goes from the mean over a prior pi to the worst case by one temperature. For scores s of finitely many
-transformations it is :math:`\phi_\tau = \sup_Q \{ E_Q[s] - \tau KL(Q \| \pi) \} = \tau \log E_\pi \exp(s / \tau)`.
 """
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -21,13 +17,11 @@ from torch import Tensor
 
 from meada.errors import MeadaError, check_range
 from meada.theory.bounds import Real
-from meada.theory.information import Law
 from meada.types import Scalar
 
 PerAtom = Float[ndarray, " S"]
 Vector = Float[ndarray, " _"]
 Costs = Float[ndarray, "S S"]
-Scores = Float[Tensor, " A"]
 
 
 class WorstCase(NamedTuple):
@@ -47,7 +41,12 @@ def surrogate_losses(value: PerAtom, cost: Costs, gamma: Real) -> PerAtom:
 
 
 def dual_value(p0: PerAtom, value: PerAtom, cost: Costs, gamma: Real) -> float:
-    r"""Right side of Proposition 2: :math:`E_{P_0}[\phi_\gamma]`."""
+    r"""Right side of Proposition 2: :math:`E_{P_0}[\phi_\gamma]`.
+
+    >>> cost = np.array([[0.0, 4.0], [4.0, 0.0]])
+    >>> dual_value(np.array([0.5, 0.5]), np.array([0.0, 1.0]), cost, gamma=0.2)
+    0.6
+    """
     return float(p0 @ surrogate_losses(value, cost, gamma))
 
 
@@ -89,7 +88,11 @@ def transport_distance(p: PerAtom, p0: PerAtom, cost: Costs) -> float:
 
 
 def surrogate(objective: Callable[[Tensor, Tensor], Tensor], theta: Tensor, candidates: Tensor) -> Scalar:
-    r""":math:`\phi_\gamma(\theta) = \max_x` objective(theta, x) over finitely many candidates x."""
+    r""":math:`\phi_\gamma(\theta) = \max_x` objective(theta, x) over finitely many candidates x.
+
+    >>> surrogate(lambda theta, x: theta * x, torch.tensor(2.0), torch.tensor([-1.0, 3.0]))
+    tensor(6.)
+    """
     return torch.stack([objective(theta, x) for x in candidates]).max()
 
 
@@ -134,25 +137,3 @@ def _marginals(atoms: int) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
     """The two matrices that take a coupling, read row by row, to its marginals."""
     one, each = np.ones((1, atoms)), sparse.identity(atoms)
     return sparse.kron(each, one, format="csr"), sparse.kron(one, each, format="csr")
-
-
-def tilted_value(scores: Scores, prior: Law, tau: float) -> float:
-    r""":math:`\tau \log \sum_i \pi_i \exp(s_i / \tau)`; the maximum at tau = 0, the mean at infinity."""
-    check_range("the tilted score", "[0, inf]", tau=tau)
-    held = scores[prior > 0]
-    if tau == 0:
-        return float(held.max())
-    if math.isinf(tau):
-        return float((prior * scores).sum())
-    return float(tau * torch.logsumexp(held / tau + prior[prior > 0].log(), 0))
-
-
-def tilted_law(scores: Scores, prior: Law, tau: float) -> Law:
-    r"""The law that attains the supremum, :math:`q_i \propto \pi_i \exp(s_i / \tau)`."""
-    check_range("the tilted score", "[0, inf]", tau=tau)
-    if math.isinf(tau):
-        return prior
-    if tau == 0:
-        best = (scores == scores[prior > 0].max()) * prior
-        return best / best.sum()
-    return (scores / tau + prior.log()).softmax(0)

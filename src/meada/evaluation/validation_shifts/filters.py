@@ -4,9 +4,9 @@ import math
 
 import torch
 from torch import Tensor
-from torch.nn.functional import avg_pool2d, conv2d, interpolate, pad, pixel_shuffle
+from torch.nn.functional import avg_pool2d, conv2d, interpolate, pad
 
-from meada.evaluation.validation_shifts.operations import luma, normal, places, read, uniform
+from meada.evaluation.validation_shifts.tone_geometry import luma, normal, places, read, uniform
 from meada.streams import Streams
 from meada.types import Images
 
@@ -166,6 +166,8 @@ def _haar(x: Images) -> tuple[Tensor, Tensor]:
 
 def _unhaar(low: Tensor, details: Tensor) -> Tensor:
     across, down, both = details.unbind(1)
-    upper = low + down + across + both, low + down - across - both
-    lower = low - down + across - both, low - down - across + both
-    return pixel_shuffle(torch.stack([*upper, *lower], 2).flatten(1, 2), 2) / 2
+    rows = [
+        torch.stack([low + s * down + across + s * both, low + s * down - across - s * both], -1).flatten(-2)
+        for s in (1, -1)
+    ]
+    return torch.stack(rows, -2).flatten(-3, -2) / 2
