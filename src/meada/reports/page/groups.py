@@ -64,6 +64,10 @@ class Group:
         values = self.values(rule, domain, score)
         return summarise(values) if values else None
 
+    def mean(self, rule: str, domain: str) -> Summary:
+        """As :meth:`summary`, of a group that has scores."""
+        return summarise(self.values(rule, domain))
+
     def interval(self, rule: str, domain: str) -> Interval | None:
         """95 % interval of the mean accuracy: over seeds, or over images for a single run; None without predictions."""
         runs = self.scored(rule)
