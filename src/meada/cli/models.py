@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="The folder of a finished run or of meada robustify.")],
-    on: Annotated[
-        list[str] | None,
-        typer.Option(help="Domains. [default: all that the recipe names]"),
-    ] = None,
+    on: Annotated[list[str] | None, typer.Option(help="Domains. [default: all that the recipe names]")] = None,
     rule: Annotated[str, typer.Option(help="Rule of the checkpoint: last, source_val, crafted or oracle.")] = "last",
     pgd: Annotated[int, typer.Option(min=0, help="Also attack N images per domain (PGD), for meada report.")] = 0,
     as_json: Json = False,
@@ -146,9 +143,7 @@ def _print(model: "Model", predictions: "list[Prediction]", limit: float | None)
 
 
 def export(
-    model: ModelPath,
-    onnx: Annotated[Path, typer.Option(help="The ONNX file to write.")],
-    trust: Trust = None,
+    model: ModelPath, onnx: Annotated[Path, typer.Option(help="The ONNX file to write.")], trust: Trust = None
 ) -> None:
     """Write a model as ONNX, after a check that ONNX Runtime gives the same logits.
 

@@ -18,11 +18,6 @@ from meada.reports.page.training import stacked
 from meada.reports.runs import ROUND, check
 from meada.runs.run_folder import RunFolder
 
-ROWS = (  # short enough for three rounds on a terminal
-    "samples in the pool", "cross-entropy", "h, mean prediction entropy",
-    "H of the mean prediction", "  bound of Proposition 3", "  a sharper bound",
-    "rise: share of CE, of beta h", "transport cost", "levels of 255: median, most",
-)  # fmt: skip
 Lines = Sequence[Mapping[str, Any]]  # of a log
 HIGH = 4  # bands from here up lie at a quarter of a cycle a pixel and above
 
@@ -49,15 +44,15 @@ def load_gallery(folder: RunFolder) -> dict[str, Tensor]:
 
 
 def print_rounds(rounds: Lines, *, title: str) -> None:
-    table = Table("", title=title)
+    table, cells = Table("", title=title), [_cells(line) for line in rounds]
     for line in rounds:
         table.add_column(f"round {line['round']}", justify="right")
-    for name, *row in zip(ROWS, *map(_cells, rounds), strict=True):
-        if any(row):
+    for name in cells[0]:
+        if any(row := [of[name] for of in cells]):
             table.add_row(name, *row)
-    warnings = [f"Warning: {text}" for line in rounds for text in line.get("warnings", [])]
     console = SafeConsole()
     console.print(table)
+    warnings = (f"Warning: {text}" for line in rounds for text in line.get("warnings", []))
     for sentence in (*_spectrum(rounds), *warnings):
         console.print(sentence)
 
@@ -99,27 +94,22 @@ def spectrum(rounds: Lines, powers: Mapping[int, Tensor]) -> Figure:
     return figure
 
 
-def _cells(line: Mapping[str, Any]) -> list[str]:
+def _cells(line: Mapping[str, Any]) -> dict[str, str]:
+    """The rows of a round's column, with names short enough for three rounds on a terminal."""
     bound, share = line.get("bound", {}), line.get("rise", {}).get("share_of_ce")
-    return [
-        f"{line['pool']:,}",
-        _pair(line["ce"]),
-        _pair(line["entropy"]),
-        _pair(line.get("plug_in_entropy")),
-        _number(bound.get("proposition_3")),
-        _number(bound.get("sharper")),
-        "" if share is None else f"{100 * share:.0f} %, {100 * (1 - share):.0f} %",
-        f"{line['cost']:.3g}",
-        f"{255 * line['linf_median']:.1f}, {255 * line['linf_max']:.1f}",
-    ]
-
-
-def _pair(values: Sequence[float] | None) -> str:
-    return "" if values is None else f"from {values[0]:.3f} to {values[1]:.3f}"
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"
+    pair = lambda key: "from {:.3f} to {:.3f}".format(*line[key]) if line.get(key) else ""
+    number = lambda value: "" if value is None else f"{value:.3f}"
+    return {
+        "samples in the pool": f"{line['pool']:,}",
+        "cross-entropy": pair("ce"),
+        "h, mean prediction entropy": pair("entropy"),
+        "H of the mean prediction": pair("plug_in_entropy"),
+        "  bound of Proposition 3": number(bound.get("proposition_3")),
+        "  a sharper bound": number(bound.get("sharper")),
+        "rise: share of CE, of beta h": "" if share is None else f"{100 * share:.0f} %, {100 * (1 - share):.0f} %",
+        "transport cost": f"{line['cost']:.3g}",
+        "levels of 255: median, most": f"{255 * line['linf_median']:.1f}, {255 * line['linf_max']:.1f}",
+    }
 
 
 def _spectrum(rounds: Lines) -> list[str]:

@@ -8,16 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from meada.evaluation.statistics import (
-    Difference,
-    Interval,
-    Summary,
-    image_interval,
-    over_seeds,
-    paired_bootstrap,
-    summarise,
-    t_interval,
-)
+from meada.evaluation import statistics
+from meada.evaluation.statistics import Difference, Interval, Summary, summarise
 from meada.methods import METHODS, Method
 from meada.reports.runs import Run
 
@@ -72,26 +64,23 @@ class Group:
         """95 % interval of the mean accuracy: over seeds, or over images for a single run; None without predictions."""
         runs = self.scored(rule)
         if len(runs) > 1:
-            return t_interval(self.values(rule, domain))
+            return statistics.t_interval(self.values(rule, domain))
         correct = _correct(runs[0], rule, domain, self.domains) if runs else None
-        return None if correct is None else image_interval(correct)
+        return None if correct is None else statistics.image_interval(correct)
 
     def minus(self, base: "Group", rule: str, domain: str) -> Difference:
         """This group less another: of two methods where both have several runs, else of two models, one run of each."""
         ours, theirs = (g.by_seed(rule, domain) for g in (self, base))
-        gap = over_seeds(ours, theirs)
+        gap = statistics.over_seeds(ours, theirs)
         if gap.about == "methods":
             return gap
         seed = min(ours.keys() & theirs.keys(), default=None)
-        a, b = (next(r for r in g.scored(rule) if seed is None or r.seed == seed) for g in (self, base))
-        pair = [_correct(run, rule, domain, self.domains) for run in (a, b)]
-        if pair[0] is None or pair[1] is None or _labels_seen(a, rule) != _labels_seen(b, rule):
-            return Difference(ours[a.seed] - theirs[b.seed])
-        return paired_bootstrap(*pair)
-
-
-def _labels_seen(run: Run, rule: str) -> dict[str, list[int]]:
-    return {name: parts["label"].tolist() for name, parts in run.predictions(rule).items()}
+        pair = [next(r for r in g.scored(rule) if seed is None or r.seed == seed) for g in (self, base)]
+        correct = [_correct(run, rule, domain, self.domains) for run in pair]
+        labels = [{k: v["label"].tolist() for k, v in run.predictions(rule).items()} for run in pair]
+        if any(one is None for one in correct) or labels[0] != labels[1]:
+            return Difference(ours[pair[0].seed] - theirs[pair[1].seed])
+        return statistics.paired_bootstrap(*correct)
 
 
 def _correct(run: Run, rule: str, domain: str, domains: Sequence[str]) -> Any:
@@ -178,11 +167,9 @@ def left_out(runs: Sequence[Run]) -> list[str]:
 
 def _place(run: Run) -> tuple[str, ...]:
     record = run.record
-    domains = tuple(record["results"].get("last", {})) or tuple(
-        str(name) for name in run.recipe.get("data", {}).get("targets", ())
-    )
+    domains = record["results"].get("last") or run.recipe.get("data", {}).get("targets", ())
     about = (record.get("data", ""), record.get("network", ""), f"{record.get('scale', 1):g}")
-    return (*map(str, about), *domains)
+    return (*map(str, about), *map(str, domains))
 
 
 def groups(runs: Sequence[Run], domains: tuple[str, ...]) -> tuple[Group, ...]:
@@ -205,9 +192,9 @@ def colours(methods: Sequence[str]) -> list[int]:
     taken: list[int] = []
     wished = {COLOURS[method] for method in methods if method in COLOURS}
     for method in methods:
-        free = (k for k in range(len(methods) + len(COLOURS)) if k not in {*taken, *wished})
-        wish = COLOURS.get(method)
-        taken.append(wish if wish is not None and wish not in taken else next(free))
+        free = next(k for k in range(len(methods) + len(COLOURS)) if k not in {*taken, *wished})
+        wish = COLOURS.get(method, free)
+        taken.append(free if wish in taken else wish)
     return taken
 
 

@@ -1,6 +1,8 @@
 """The study of ME-ADA's settings: how far each moves accuracy on unseen domains."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 
 from meada.evaluation.statistics import residual, summarise, tukey_range
 from meada.reports.page.blocks import Block, Cell, Chart, Section, Series, Table, Text
@@ -35,20 +37,14 @@ def place(run: Run) -> tuple[str, Value] | None:
 
 def grouped(runs: Sequence[Run]) -> dict[str, Values]:
     """Setting -> value -> runs, the centre's among them; ``erm`` apart."""
-    places = [(place(run), run) for run in runs]
-    centre = [run for where, run in places if where == ("centre", "")]
-    found: dict[str, Values] = {"erm": {"": [r for where, r in places if where == ("erm", "")]}}
+    places: dict[tuple[str, Value] | None, list[Run]] = defaultdict(list)
+    for run in runs:
+        places[place(run)].append(run)
+    found: dict[str, Values] = {"erm": {"": places["erm", ""]}}
     for setting, (paper, *_) in STUDY.items():
-        values: Values = {paper: centre}
-        for where, run in places:
-            if where and where[0] == setting:
-                values.setdefault(where[1], []).append(run)
-        found[setting] = dict(sorted(values.items(), key=lambda item: _order(item[0])))
+        values = {where[1]: held for where, held in places.items() if where and where[0] == setting}
+        found[setting] = dict(sorted({paper: places["centre", ""], **values}.items(), key=itemgetter(0)))
     return found
-
-
-def _order(value: Value) -> tuple[float, str]:
-    return (float(value), "") if not isinstance(value, str) else (0.0, value)
 
 
 def common(values: Mapping[Value, Sequence[Run]]) -> Values:
@@ -62,11 +58,6 @@ def common(values: Mapping[Value, Sequence[Run]]) -> Values:
     return {value: [run for run in runs if run.seed in seeds] for value, runs in there.items()}
 
 
-def comparable(values: Mapping[Value, Sequence[Run]]) -> bool:
-    """Whether two values or more were run, with a seed that all of them have."""
-    return sum(map(bool, values.values())) > 1 and all(common(values).values())
-
-
 class Study:
     """Runs of the study, scored by their mean over ``domains`` at the last step."""
 
@@ -74,7 +65,8 @@ class Study:
         self.runs, self.domains = runs, domains
         found = grouped(runs)
         self.erm = found.pop("erm")[""]
-        self.settings = {k: v for k, v in found.items() if comparable(v)}
+        several = {k: v for k, v in found.items() if sum(map(bool, v.values())) > 1}
+        self.settings = {k: v for k, v in several.items() if all(common(v).values())}  # with a seed that all have
         self.missing = [f"{NAMES[k]} = {v}" for k, values in STUDY.items() for v in values if not found[k].get(v)]
         scores = [self.score(run) for run in runs]
         self.noise = residual(scores, [place(run) for run in runs], [run.seed for run in runs])

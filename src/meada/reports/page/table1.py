@@ -29,17 +29,20 @@ def table1(runs: Sequence[Run], command: str) -> Page:
     if not runs:
         raise MeadaError("Table 1 must have runs on digits, got none")
     domains = [d for d in PAPER["digits"]["domains"] if all(d in run.results("last") for run in runs)]
-    chosen = _experiment([run for run in runs if shipped(run) or _longer(run)], domains)
+    chosen = _experiment([run for run in runs if _stands(run)], domains)
     varied = [run for run in runs if shipped(run, {"plan.rounds"})]
-    looked = [run for run in runs if _looked_closer(run, chosen)]
+    kept = {(run.method, run.seed) for run in chosen.runs() if run.method in PAPER["digits"]["mean"]}
+    again = [run for run in runs if (run.method, run.seed) in kept and not shipped(run)]
+    looked = [run for run in again if shipped(run, SELECTION_KEYS)]
     study = of_study(runs)
     sections = [
         *_chosen(chosen, looked),
         rounds_section(_experiment(varied, domains), "last"),
         sensitivity(study, domains) if study else None,
         records(used := [r for r in runs if r in (*chosen.runs(), *varied, *looked, *study)]),
-        _left_out([run for run in runs if run not in used]),
     ]
+    if names := ", ".join(f"`{run.name}`" for run in runs if run not in used):
+        sections.append(Section("Left out", (Text(f"Neither a shipped recipe nor part of the study: {names}."),)))
     absent = ", ".join(d for d in PAPER["digits"]["domains"] if d not in domains)
     missing = f" {absent}: no run was tested on it." if absent else ""
     about = Text(
@@ -59,16 +62,18 @@ def shipped(run: Run, but: Set[str] = frozenset()) -> bool:
     return whole and run.changed is not None and run.changed.keys() <= but
 
 
-def _longer(run: Run) -> bool:
-    """A method that the paper does not have, trained for longer than its recipe says: as long as a dearer one takes."""
+def _stands(run: Run) -> bool:
+    """Whether a run stands in the table: a shipped recipe's, or that of a method which the paper does not have,
+
+    trained for longer than its recipe says: as long as a dearer one takes.
+    """
     if run.method in PAPER["digits"]["mean"] or not shipped(run, {"plan.total_steps"}):
-        return False
-    return run.settings.plan.total_steps > load_recipe(run.settings.name).plan.total_steps
+        return shipped(run)
+    return run.settings.plan.total_steps >= load_recipe(run.settings.name).plan.total_steps
 
 
 def _chosen(experiment: Experiment, looked: Sequence[Run]) -> list[Section | None]:
-    groups = _named(experiment.groups)
-    if not groups:
+    if not (groups := _named(experiment.groups)):
         return []
     return [
         _table(experiment),
@@ -198,12 +203,6 @@ def judged(chances: Mapping[str, float], steps: Sequence[Verdict]) -> str:
     return f"**{word}** (p = {ps}; {above} of {len(steps)} steps above 0 beyond chance, {below} below)"
 
 
-def _looked_closer(run: Run, chosen: Experiment) -> bool:
-    """Whether it is one of Table 1's runs again, but for how often and at what its oracle looked."""
-    again = any(run.seed == other.seed and run.method == other.method for other in chosen.runs())
-    return again and run.method in PAPER["digits"]["mean"] and shipped(run, SELECTION_KEYS) and not shipped(run)
-
-
 def _closer(experiment: Experiment, groups: Mapping[str, Group], looked: Sequence[Run]) -> Section:
     """The same training under a finer oracle: how much of a difference is the choice alone."""
     rows: list[tuple[Cell, ...]] = []
@@ -229,10 +228,3 @@ def _closer(experiment: Experiment, groups: Mapping[str, Group], looked: Sequenc
         Table("Accuracy (%) of the oracle's checkpoint", ("method", "oracle looks", *experiment.columns, "seeds"),
               tuple(rows)),
     ))  # fmt: skip
-
-
-def _left_out(runs: Sequence[Run]) -> Section | None:
-    if not runs:
-        return None
-    names = ", ".join(f"`{run.name}`" for run in runs)
-    return Section("Left out", (Text(f"Neither a shipped recipe nor part of the study: {names}."),))
