@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -209,27 +209,22 @@ def check(content: Any, shape: Shape, where: Path, key: str = "") -> None:
     Traceback (most recent call last):
     meada.errors.MeadaError: record.json: 'seconds.minimise' must be a number, got 'long'
     """
-    name = key.rpartition(".")[2]
-    if isinstance(shape, Mapping):
-        _expect(isinstance(content, dict), "a table", content, where, key)
-        below = f"{key}." if key else ""
+    kinds = shape if isinstance(shape, tuple) else (type(shape) if isinstance(shape, dict | list) else shape,)
+    right = isinstance(content, kinds) and not (isinstance(content, bool) and bool not in kinds)
+    titles = {str: "text", dict: "a table", list: "a list"}
+    title = next((titles[kind] for kind in titles if kind in kinds), "a number")
+    if list in kinds and key.rpartition(".")[2] in PAIRS:
+        title, right = "a list of two", right and len(content) == 2
+    if not right:
+        raise MeadaError(f"{where}: '{key}' must be {title}, got {content!r:.80}")
+    below = f"{key}." if key else ""
+    if isinstance(shape, dict):
         for inner in (name.removesuffix("!") for name in shape if name.endswith("!")):
-            _expect(inner in content, "there", "nothing", where, below + inner)
+            if inner not in content:
+                raise MeadaError(f"{where}: '{below}{inner}' must be there, got nothing")
         for inner, value in content.items():
             if (wanted := shape.get(f"{inner}!", shape.get(inner, shape.get("*")))) is not None:
                 check(value, wanted, where, below + inner)
     elif isinstance(shape, list):
-        whole = isinstance(content, list) and (name not in PAIRS or len(content) == 2)
-        _expect(whole, "a list" if name not in PAIRS else "a list of two", content, where, key)
         for place, value in enumerate(content):
-            check(value, shape[0], where, f"{key}.{place}")
-    else:
-        kinds = shape if isinstance(shape, tuple) else (shape,)
-        right = isinstance(content, kinds) and not (isinstance(content, bool) and bool not in kinds)
-        title = "text" if str in kinds else "a table" if dict in kinds else "a number"
-        _expect(right, title, content, where, key)
-
-
-def _expect(right: bool, wanted: str, got: Any, where: Path, key: str) -> None:
-    if not right:
-        raise MeadaError(f"{where}: '{key}' must be {wanted}, got {got!r:.80}")
+            check(value, shape[0], where, f"{below}{place}")

@@ -10,7 +10,6 @@ from string import Template
 from meada import __version__
 from meada.machine.terminal import printable
 from meada.reports.page.blocks import Block, Cell, Chart, Gallery, Page, Table, Text, marked, slug
-from meada.reports.page.charts import svg
 
 FOLDED = 24  # rows: a longer table is opened by whoever wants it
 BREAKABLE = 60  # letters: a cell of more may be broken into lines
@@ -106,6 +105,8 @@ def _class(num: bool) -> str:
 
 
 def _chart(chart: Chart, name: str) -> str:
+    from meada.reports.page.charts import svg  # matplotlib is an extra
+
     numbers = _table(chart.table(), fold=False)
     return (
         f'<figure class="chart"><figcaption>{escape(chart.title)}</figcaption>'

@@ -143,14 +143,14 @@ def rounds_section(experiment: Experiment, rule: str) -> Section | None:
         series = []
         for method, groups in lines.items():
             papers = [paper_of(experiment, group, domain) for group in groups]
-            look = {"x": tuple(g.rounds for g in groups), "colour": COLOURS.get(method, groups[0].colour)}
-            places = [(group, domain) for group in groups]
-            series.append(points(title(method), rule, places, papers, single=False, **look))
+            places, colour = [(group, domain) for group in groups], COLOURS.get(method, groups[0].colour)
+            line = points(title(method), rule, places, papers, single=False, colour=colour)
+            series.append(replace(line, x=tuple(group.rounds for group in groups)))
         for erm in plain:
-            paper = paper_of(experiment, erm, domain)
-            one = points("ERM", rule, [(erm, domain)], [paper], single=False, colour=erm.colour, dashed=True)
-            across = {"x": (0, most), "y": one.y * 2, "low": (*one.low, None), "high": (*one.high, None)}
-            series.append(replace(one, **across, paper=(*one.paper, None) if paper else ()))
+            papers = [paper_of(experiment, erm, domain)]
+            one = points("ERM", rule, [(erm, domain)], papers, single=False, colour=erm.colour, dashed=True)
+            low, high, paper = ((*side, None) if side else () for side in (one.low, one.high, one.paper))
+            series.append(replace(one, x=(0, most), y=one.y * 2, low=low, high=high, paper=paper))
         charts.append(Chart("lines", f"{domain}: accuracy against K (Figure 1)", tuple(series), "K", "accuracy (%)",
                             small=True, name=f"figure1-{domain}"))  # fmt: skip
     rows: list[tuple[Cell, ...]] = []

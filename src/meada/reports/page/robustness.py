@@ -84,8 +84,8 @@ def attacked(experiment: Experiment) -> Section | None:
         found = {n: [a["domains"][n] for a in attacks if n in a["domains"]] for n in names}
         for which in ("clean", "attacked") if attacks else ():
             means = tuple(_mean([scores[which] for scores in each]) for each in found.values())
-            look = {"colour": group.colour, "dashed": which == "attacked"}
-            series.append(Series(f"{group.label}, {which}", means, **look))
+            name = f"{group.label}, {which}"
+            series.append(Series(name, means, colour=group.colour, dashed=which == "attacked"))
         for name, each in found.items() if attacks else ():
             means = tuple(_mean([scores[which] for scores in each]) for which in ("clean", "attacked"))
             rows.append((group.label, name, *means, sum(scores["n"] for scores in each), len(each)))

@@ -123,7 +123,7 @@ def _full_cost(runs: Sequence[Run]) -> Iterator[Block]:
 
 def full_run(run: Run) -> "tuple[Costs, float] | None":
     """What its parts took, and core-hours of the recipe without ``-small``; None where there is no such recipe."""
-    from meada.reproduce.cost import Costs, recipe_seconds  # other pages need not load it
+    from meada.reproduce.cost import Costs, run_seconds  # other pages need not load it
 
     ours, seconds = run.settings, run.record["seconds"]
     try:
@@ -132,14 +132,14 @@ def full_run(run: Run) -> "tuple[Costs, float] | None":
         return None
     if ours.plan.batch_size != full.plan.batch_size:
         return None
-    climbed = recipe_seconds(ours, Costs(step=0.0, climb=1.0, look=0.0))
-    looked = recipe_seconds(ours, Costs(step=0.0, climb=0.0, look=1.0))
+    climbed = run_seconds(ours, Costs(step=0.0, climb=1.0, look=0.0))
+    looked = run_seconds(ours, Costs(step=0.0, climb=0.0, look=1.0))
     costs = Costs(
         step=seconds["minimise"] / max(run.record["steps"], 1),
         climb=seconds.get("maximise", 0.0) / climbed if climbed else 0.0,
         look=seconds.get("evaluate", 0.0) / looked if looked else 0.0,
     )
-    whole = recipe_seconds(full, costs)
+    whole = run_seconds(full, costs)
     return None if whole is None else (costs, whole * int(run.record["environment"]["threads"]) / 3600)
 
 
