@@ -24,12 +24,9 @@ HIGH = 4  # bands from here up lie at a quarter of a cycle a pixel and above
 
 def load_rounds(folder: RunFolder) -> list[dict[str, Any]]:
     """From the record, or from the log of a run that is not finished."""
-    if folder.finished:
-        lines = folder.load_record().get("rounds", [])
-    elif folder.log.exists():
-        lines = list(folder.read_log())
-    else:
+    if not folder.finished and not folder.log.exists():
         raise MeadaError(f"{folder.path} must hold a run to inspect, got neither record.json nor log.jsonl")
+    lines = folder.load_record().get("rounds", []) if folder.finished else list(folder.read_log())
     check({"rounds": lines}, {"rounds": [ROUND]}, folder.record if folder.finished else folder.log)
     rounds = [line for line in lines if "round" in line and "ce" in line]
     if not rounds:
@@ -62,8 +59,7 @@ def draw(rounds: Lines, folder: RunFolder, out: Path) -> list[Path]:
     kept = load_gallery(folder)
     files = {out / "rounds.png": sheet(stacked("What each round made", galleries("", kept)))}
     powers = {number: kept[f"round-{number}.spectrum"] for number in rounds_kept(kept, "spectrum")}
-    known = [line for line in rounds if "spectrum" in line]
-    if powers and known:
+    if powers and (known := [line for line in rounds if "spectrum" in line]):
         files[out / "spectrum.png"] = spectrum(known, powers)
     for path, figure in files.items():
         save(figure, path)

@@ -81,9 +81,9 @@ def named_by(item: Item) -> list[str]:
 def train_command(item: Item, out: Path) -> list[str]:
     """The command line of a run; a started run continues with the recipe in its folder."""
     folder = item.folder(out)
-    begun = folder.recipe.exists()
-    recipe = folder.recipe if begun else out / "recipes" / f"{item.name}.toml"
+    recipe, begun = folder.recipe, folder.recipe.exists()
     if not begun:
+        recipe = out / "recipes" / f"{item.name}.toml"
         write_text(recipe, to_toml(item.recipe))
     trust = [word for name in named_by(item) for word in ("--trust", name)]
     words = ["train", str(recipe), "--out", str(folder.path), "--quiet", *trust]

@@ -110,13 +110,11 @@ def what_was_run(experiments: Sequence[Experiment], left_out: Sequence[str]) -> 
 
 def _introduction(experiment: Experiment) -> str:
     """What a visitor needs to know before the numbers."""
-    runs = list(experiment.runs())
-    first = runs[0].recipe.get("data", {})
-    learnt = f"{first['train']:,} images" if isinstance(first.get("train"), int) else "images"
-    methods = "; ".join(
-        _method(name, [g for g in experiment.groups if g.method == name])
-        for name in dict.fromkeys(group.method for group in experiment.groups)
-    )
+    runs, groups = list(experiment.runs()), experiment.groups
+    train = runs[0].recipe.get("data", {}).get("train")
+    learnt = f"{train:,} images" if isinstance(train, int) else "images"
+    names = dict.fromkeys(group.method for group in groups)
+    methods = "; ".join(_method(name, [g for g in groups if g.method == name]) for name in names)
     tested = ", ".join(experiment.domains) or "none so far"
     kind = "corruptions of them" if experiment.corrupted else "domains not seen in training"
     return (
@@ -130,9 +128,9 @@ def _method(method: str, groups: Sequence[Group]) -> str:
     about = f": {'; '.join(words)}" if words else ""
     forms = []
     for group in groups:
-        seeds = ", ".join(str(run.seed) for run in group.runs)
         mark = group.label.removeprefix(title(method)).removeprefix(", ")
-        forms.append(f"{mark}{': ' if mark else ''}seed{'s' * (len(group.runs) > 1)} {seeds}")
+        seeds = f"seed{'s' * (len(group.runs) > 1)} {', '.join(str(run.seed) for run in group.runs)}"
+        forms.append(f"{mark}: {seeds}" if mark else seeds)
     return f"{title(method)}{about} ({'; '.join(forms)})"
 
 

@@ -88,23 +88,20 @@ def _correct(run: Run, rule: str, domain: str, domains: Sequence[str]) -> Any:
 
     rows of one set, other domains are sets of their own. None without predictions.
     """
-    names = domains if domain == "mean" else (domain,)
-    if any(name not in run.predictions(rule) for name in names):
-        return None
-    sets = {name: _rows(run, rule, name) for name in names}
+    sets: dict[str, Any] = {}
+    results, predictions = run.results(rule), run.predictions(rule)
+    for name in domains if domain == "mean" else (domain,):
+        if name not in predictions:
+            return None
+        severities = len(results[name].get("by_severity", {}).get("accuracy", [0]))  # a row for each
+        right = predictions[name]["guess"] == predictions[name]["label"]
+        sets[name] = right.numpy().reshape(severities, -1)
     if domain != "mean":
         return sets[domain]
-    corrupted = all("by_severity" in run.results(rule)[name] for name in names)
+    corrupted = all("by_severity" in results[name] for name in sets)
     if corrupted and len({rows.shape for rows in sets.values()}) == 1:
         return np.concatenate(list(sets.values()))
     return sets
-
-
-def _rows(run: Run, rule: str, domain: str) -> Any:
-    """A row per severity of the same pictures."""
-    parts = run.predictions(rule)[domain]
-    severities = len(run.results(rule)[domain].get("by_severity", {}).get("accuracy", [0]))
-    return (parts["guess"] == parts["label"]).numpy().reshape(severities, -1)
 
 
 @dataclass(frozen=True)

@@ -119,11 +119,7 @@ def _gallery(gallery: Gallery) -> str:
     columns = []
     for picture in gallery.pictures:
         images = zip(gallery.rows, picture.images, picture.captions, strict=True)
-        columns.append("<div>" + "".join(
-            f"<figure>{_image(image, f'{row}: {caption}')}"
-            f"<figcaption>{escape(row)}: {escape(caption)}</figcaption></figure>"
-            for row, image, caption in images
-        ) + "</div>")  # fmt: skip
+        columns.append("<div>" + "".join(_image(png, f"{row}: {caption}") for row, png, caption in images) + "</div>")
     note = f'<p class="missing">{escape(gallery.note)}</p>' if gallery.note else ""
     return (
         f"<figure><figcaption>{escape(gallery.title)}</figcaption>"
@@ -131,6 +127,6 @@ def _gallery(gallery: Gallery) -> str:
     )
 
 
-def _image(png: bytes, alternative: str) -> str:
-    data = base64.b64encode(png).decode()
-    return f'<img alt="{escape(alternative)}" src="data:image/png;base64,{data}">'
+def _image(png: bytes, text: str) -> str:
+    data, text = base64.b64encode(png).decode(), escape(text)
+    return f'<figure><img alt="{text}" src="data:image/png;base64,{data}"><figcaption>{text}</figcaption></figure>'

@@ -1,10 +1,12 @@
 """Table 1 and Figure 1: digits, with the differences between methods and the paper's order of them."""
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+from itertools import combinations, pairwise
 
 from meada.errors import MeadaError
 from meada.evaluation.selection import RULE_TEXTS, RULES
-from meada.evaluation.statistics import LEVEL, Verdict, over_seeds, page_trend, summarise, verdicts
+from meada.evaluation.statistics import LEVEL, Verdict, over_seeds, page_trend, verdicts
 from meada.reports.page.blocks import Cell, Page, Section, Table, Text
 from meada.reports.page.cost import bill, equal_time, records, spread
 from meada.reports.page.groups import Experiment, Group, experiment
@@ -128,12 +130,17 @@ def gap_cell(verdict: Verdict) -> str:
 
 
 def _differences(experiment: Experiment, groups: Mapping[str, Group]) -> Section | None:
+    """Also of methods that the paper does not have: with ERM, with ME-ADA and with variants of themselves."""
+    known = {name for pair in PAIRS for name in pair}
+    later = [name for name in groups if name not in known]
+    others = [(name, rival) for name in later for rival in ("erm", "meada")]
+    others += [pair for pair in combinations(later, 2) if groups[pair[0]].method == groups[pair[1]].method]
     rows: list[tuple[Cell, ...]] = []
-    for better, worse in (*PAIRS, *_later_pairs(groups)):
-        if better in groups and worse in groups:
-            pairs = [[groups[m].by_seed("last", d) for m in (better, worse)] for d in experiment.columns]
-            found = verdicts([over_seeds(*pair) for pair in pairs])
-            name = f"{groups[better].label} - {groups[worse].label}"
+    for pair in (*PAIRS, *others):
+        if groups.keys() >= set(pair):
+            seeds = [[groups[name].by_seed("last", d) for name in pair] for d in experiment.columns]
+            found = verdicts([over_seeds(*both) for both in seeds])
+            name = " - ".join(groups[name].label for name in pair)
             rows.append((name, *map(gap_cell, found), found[0].difference.seeds))
     if not rows:
         return None
@@ -143,15 +150,6 @@ def _differences(experiment: Experiment, groups: Mapping[str, Group]) -> Section
              f"Checkpoint: {RULE_TEXTS['last']}."),
         Table("", ("difference", *experiment.columns, "seeds"), tuple(rows)),
     ))  # fmt: skip
-
-
-def _later_pairs(groups: Mapping[str, Group]) -> list[tuple[str, str]]:
-    """Methods that the paper does not have, compared with ERM, with ME-ADA and with variants of themselves."""
-    known = {name for pair in PAIRS for name in pair}
-    later = [name for name in groups if name not in known]
-    beside = [(name, rival) for name in later for rival in ("erm", "meada")]
-    alike = [(a, b) for k, a in enumerate(later) for b in later[k + 1 :] if groups[a].method == groups[b].method]
-    return beside + alike
 
 
 def order(groups: Mapping[str, Group]) -> Section | None:
@@ -168,7 +166,7 @@ def order(groups: Mapping[str, Group]) -> Section | None:
         for d in ORDERED:
             kept = sum(scores["meada", d][s] > scores["ada", d][s] > scores["erm", d][s] for s in seeds)
             whole.append((d, rule, f"{kept} of {len(seeds)}", chances[d]))
-        places = [(d, *pair) for d in ORDERED for pair in zip(ORDER, ORDER[1:], strict=False)]
+        places = [(d, *pair) for d in ORDERED for pair in pairwise(ORDER)]
         steps = verdicts([over_seeds(scores[better, d], scores[worse, d]) for d, better, worse in places])
         for (d, better, worse), step in zip(places, steps, strict=True):
             above = sum(scores[better, d][s] > scores[worse, d][s] for s in seeds)
@@ -208,14 +206,13 @@ def _closer(experiment: Experiment, groups: Mapping[str, Group], looked: Sequenc
     rows: list[tuple[Cell, ...]] = []
     same = True
     for group in _experiment(looked, experiment.domains).groups:
-        seeds = {run.seed for run in group.runs}
-        before = groups[group.method]
-        old = Group(before.label, tuple(r for r in before.runs if r.seed in seeds), experiment.domains)
+        before, seeds = groups[group.method], {run.seed for run in group.runs}
+        old = replace(before, runs=tuple(r for r in before.runs if r.seed in seeds))
         same &= all(old.by_seed("last", d) == group.by_seed("last", d) for d in experiment.domains)
         listed = ", ".join(str(run.seed) for run in group.runs)
         for one in (old, group):
             how = one.runs[0].settings.evaluation
-            cells = [spread(summarise(one.values("oracle", d))) for d in experiment.columns]
+            cells = [spread(one.mean("oracle", d)) for d in experiment.columns]
             rows.append((before.label, f"every {how.every} steps, {how.subset:,} images per target", *cells, listed))
         pairs = [[one.by_seed("oracle", d) for one in (group, old)] for d in experiment.columns]
         moved = verdicts([over_seeds(*pair) for pair in pairs])

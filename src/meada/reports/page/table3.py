@@ -192,18 +192,18 @@ def corruption_errors(table: Rows, rule: str) -> Section:
 
 def _relative(run: Run, plain: Sequence[Run], rule: str, rise: bool) -> float | None:
     """Mean over the corruptions of this run's error by the plain runs' mean error, in per cent."""
+
+    def error(one: Run, name: str) -> float:
+        clean = 100 - float(one.record["clean"][rule]["accuracy"]) if rise else 0.0
+        return 100 - float(one.results(rule)[name]["accuracy"]) - clean
+
     ratios = []
     for name in FIFTEEN:
-        ours, *theirs = (_error(one, rule, name, rise) for one in (run, *plain))
+        theirs = [error(one, name) for one in plain]
         if not theirs or mean(theirs) <= 0:  # no reference, or corruptions that cost it nothing
             return None
-        ratios.append(100 * ours / mean(theirs))
+        ratios.append(100 * error(run, name) / mean(theirs))
     return mean(ratios)
-
-
-def _error(run: Run, rule: str, name: str, rise: bool) -> float:
-    clean = 100 - float(run.record["clean"][rule]["accuracy"]) if rise else 0.0
-    return 100 - float(run.results(rule)[name]["accuracy"]) - clean
 
 
 def _scores(table: Rows) -> Section:
