@@ -147,12 +147,12 @@ def check(verb: str, given: Mapping[str, Any]) -> None:
 
 def _check_key(key: str) -> None:
     """Refuse a key that no recipe has; those of a method, a network or a data set are checked when it is imported."""
-    first, _, second = key.partition(".")
+    name, _, second = key.partition(".")
     known = [*fields(*RECIPE), "scale"]
-    if first not in known:
-        raise MeadaError(f"unknown key '{key}': {nearest(first, known)}")
-    if second and first in SECTIONS and second not in fields(*SECTIONS[first]):
-        raise MeadaError(f"unknown key '{key}': {nearest(second, fields(*SECTIONS[first]))}")
+    if second and name in SECTIONS:
+        name, known = second, fields(*SECTIONS[name])
+    if name not in known:
+        raise MeadaError(f"unknown key '{key}': {nearest(name, known)}")
 
 
 def _paths(value: Any) -> list[Path]:

@@ -92,7 +92,7 @@ def _scaled(runs: Sequence[Run]) -> Iterator[Section]:
     steps = sorted({run.record["steps"] / PAPER["pacs"]["steps"] for run in short})
     share = f"{100 * steps[0]:.1f} %" if len(steps) == 1 else f"{100 * steps[0]:.1f} to {100 * steps[-1]:.1f} %"
     single = all(len(_on(group, t).runs) <= 1 for t in TARGETS for group in _groups(short))
-    yield Section("What the scaled form shows, and what it does not", (
+    blocks: list[Block] = [
         Text("It shows that every method trains and is scored by the paper's protocol: domains, splits, network, "
              "settings, choice of the checkpoint. It shows differences between methods at this length, as far as the "
              "seeds go" + (": one seed of each says something of these models, and nothing of the methods." if single
@@ -100,25 +100,24 @@ def _scaled(runs: Sequence[Run]) -> Iterator[Section]:
         Text(f"It does not show the paper's accuracies, nor that they can be reached: runs have {share} of the paper's "
              f"{PAPER['pacs']['steps']:,} steps, fewer pictures and, where the notes below say so, layers that began "
              "at random. No test against the paper is made, and no cell is called reproduced."),
-        *_full_cost(short),
-    ))  # fmt: skip
-
-
-def _full_cost(runs: Sequence[Run]) -> Iterator[Block]:
+    ]  # fmt: skip
     rows: list[tuple[Cell, ...]] = []
-    for run in runs:
+    hours_of: dict[str, list[float]] = defaultdict(list)
+    for run in short:
         if found := full_run(run):
             costs, hours = found
             rows.append((title(run.method), *run.results("last"), costs.step, 1000 * costs.climb or None, hours))
-    if not rows:
-        return
-    hours_of = {str(name): [float(row[-1] or 0) for row in rows if row[0] == name] for name, *_ in rows}
-    every = len(TARGETS) * sum(map(mean, hours_of.values()))
-    columns = ("method", "held out", "s per step", "ms per ascent step and picture", "core-hours of a full run")
-    yield Table("A full run, from what the scaled one took", columns, tuple(rows), {"s per step": 2})
-    yield Text("Worked out from these records on their machines: time of a step, of an ascent step and of scoring a "
-               "picture, times their number in the full recipe with all published pictures. "
-               f"The {len(hours_of)} methods on all four targets: about {every:,.0f} core-hours a seed.")  # fmt: skip
+            hours_of[run.method].append(hours)
+    if rows:
+        every = len(TARGETS) * sum(map(mean, hours_of.values()))
+        columns = ("method", "held out", "s per step", "ms per ascent step and picture", "core-hours of a full run")
+        blocks += [
+            Table("A full run, from what the scaled one took", columns, tuple(rows), {"s per step": 2}),
+            Text("Worked out from these records on their machines: time of a step, of an ascent step and of scoring a "
+                 "picture, times their number in the full recipe with all published pictures. "
+                 f"The {len(hours_of)} methods on all four targets: about {every:,.0f} core-hours a seed."),
+        ]  # fmt: skip
+    yield Section("What the scaled form shows, and what it does not", tuple(blocks))
 
 
 def full_run(run: Run) -> "tuple[Costs, float] | None":
