@@ -56,11 +56,12 @@ def _sentence(group: Group, base: Group, verdict: Verdict) -> str:
 
 
 def overview(experiment: Experiment, groups: Sequence[Group], rule: str, title: str) -> Table:
-    rows = []
+    columns = experiment.columns
+    rows: list[tuple[Cell, ...]] = []
     for group in groups:
-        found = [group.summary(rule, domain) for domain in experiment.columns]
-        rows.append((group.label, len(group.scored(rule)), *(spread(s, 1) if s else None for s in found)))
-    return Table(title, ("method", "seeds", *experiment.columns), tuple(rows))
+        means = (spread(group.mean(rule, d), 1) for d in columns)
+        rows.append((group.label, len(group.scored(rule)), *means))
+    return Table(title, ("method", "seeds", *columns), tuple(rows))
 
 
 def _long(experiment: Experiment, groups: list[Group], rule: str) -> Table:

@@ -52,13 +52,12 @@ class Group:
     def values(self, rule: str, domain: str, score: str = "accuracy") -> list[float]:
         return [*self.by_seed(rule, domain, score).values()]
 
-    def summary(self, rule: str, domain: str, score: str = "accuracy") -> Summary | None:
-        values = self.values(rule, domain, score)
-        return summarise(values) if values else None
-
     def mean(self, rule: str, domain: str) -> Summary:
-        """As :meth:`summary`, of a group that has scores."""
         return summarise(self.values(rule, domain))
+
+    def summary(self, rule: str, domain: str) -> Summary | None:
+        """The mean over the seeds; None where no run has scores."""
+        return self.mean(rule, domain) if self.scored(rule) else None
 
     def interval(self, rule: str, domain: str) -> Interval | None:
         """95 % interval of the mean accuracy: over seeds, or over images for a single run; None without predictions."""

@@ -75,15 +75,13 @@ def _table(table: Table, *, fold: bool = True) -> str:
     if fold and len(table.rows) > FOLDED:
         inside = _table(table, fold=False)
         return f"<details><summary>{title}: {len(table.rows)} rows</summary>{inside}</details>\n"
-    columns = list(zip(table.columns, table.numeric(), strict=True))
-    head = "".join(
-        f'<th scope="col"{_class(num)}><button type="button">{escape(name)}</button></th>' for name, num in columns
-    )
-    cells = (
-        "".join(_cell(table, name, cell, num) for (name, num), cell in zip(columns, row, strict=True))
-        for row in table.rows
-    )
-    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    classes = (' class="num"' if numeric else "" for numeric in table.numeric())
+    columns = list(zip(table.columns, classes, strict=True))
+    head = "".join(f'<th scope="col"{num}><button type="button">{escape(name)}</button></th>' for name, num in columns)
+    body = ""
+    for row in table.rows:
+        cells = (_cell(table, name, cell, num) for (name, num), cell in zip(columns, row, strict=True))
+        body += f"<tr>{''.join(cells)}</tr>"
     return (
         f'<figure><figcaption>{title}<button type="button" class="csv" '
         f'data-name="{slug(table.title)}.csv">CSV</button></figcaption>'
@@ -92,16 +90,12 @@ def _table(table: Table, *, fold: bool = True) -> str:
     )
 
 
-def _cell(table: Table, column: str, cell: Cell, num: bool) -> str:
+def _cell(table: Table, column: str, cell: Cell, num: str) -> str:
     if isinstance(cell, str):
         about = ' class="long"' if len(cell) > BREAKABLE else ""
     else:
-        about = f'{_class(num)} data-value="{"" if cell is None else repr(cell)}"'
+        about = f'{num} data-value="{"" if cell is None else repr(cell)}"'
     return f"<td{about}>{inline(table.shown(column, cell))}</td>"
-
-
-def _class(num: bool) -> str:
-    return ' class="num"' if num else ""
 
 
 def _chart(chart: Chart, name: str) -> str:

@@ -105,8 +105,8 @@ def _table(experiment: Experiment) -> Section:
         if any(papers):
             rows.append((group.label, "the paper (oracle)", *(f"{p.mean:.2f}" if p else None for p in papers), 10))
         for rule in filter(group.scored, RULES):
-            found = [group.summary(rule, d) for d in experiment.columns]
-            rows.append((group.label, rule, *(spread(s) if s else None for s in found), len(group.scored(rule))))
+            means = (spread(group.mean(rule, d)) for d in experiment.columns)
+            rows.append((group.label, rule, *means, len(group.scored(rule))))
     known = "; ".join(f"{rule}: {what}" for rule, what in RULE_TEXTS.items())
     columns = ("method", "checkpoint", *experiment.columns, "n")
     return Section("Table 1", (
