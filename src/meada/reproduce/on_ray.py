@@ -94,20 +94,22 @@ def _trained(toml: str, out: Path, cores: int, command: Command, trust: Sequence
     item = Item(from_toml(path, trust))
     path.unlink()
     began = time.monotonic()
+    deadline = began + PATIENCE
     while True:
-        code, line = 0, ""
+        if item.done(out):
+            return End(0, "", time.monotonic() - began)
         # A lost node's run may take a moment to die and let go of its folder: a look at the lock costs nothing,
         # while a process that finds it taken has imported torch first.
-        if item.folder(out).locked and not item.done(out):
-            code, line = 1, ELSEWHERE
-        elif not item.done(out):
-            with tempfile.TemporaryFile() as errors:
-                code = subprocess.run(command(item, out), **runner.run_settings(cores, errors)).returncode
-                line = runner.last_line(errors, code)
-        seconds = time.monotonic() - began
-        if ELSEWHERE not in line or seconds > PATIENCE:
-            return End(code, line, seconds)
+        code, line = (1, ELSEWHERE) if item.folder(out).locked else _train(command(item, out), cores)
+        if ELSEWHERE not in line or time.monotonic() > deadline:
+            return End(code, line, time.monotonic() - began)
         time.sleep(0.5)
+
+
+def _train(words: list[str], cores: int) -> tuple[int, str]:
+    with tempfile.TemporaryFile() as errors:
+        done = subprocess.run(words, **runner.run_settings(cores, errors))
+        return done.returncode, runner.last_line(errors, done.returncode)
 
 
 def _connected(address: str) -> Any:
