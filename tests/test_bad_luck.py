@@ -16,7 +16,6 @@ from meada.errors import MeadaError
 from meada.files import read_bytes, remove_drafts, write_text
 from meada.pool import Pool
 from meada.pool.storage import BlockFile
-from meada.reports.live import at_work
 from meada.runs import run_folder
 from meada.runs.run_folder import RunFolder
 
@@ -110,7 +109,7 @@ def test_a_lock_or_a_position_that_is_no_file_tells_nothing(tmp_path, make):
     make(tmp_path / ".lock")
     make(tmp_path / "position.json")
     folder = RunFolder(tmp_path)
-    assert not folder.locked and not at_work(tmp_path) and folder.load_position() is None
+    assert not folder.locked and folder.load_position() is None
 
 
 def test_who_looks_at_a_lock_does_not_take_it_away_from_a_run(tmp_path, monkeypatch):

@@ -81,3 +81,9 @@ def test_nothing_heavy_is_imported_for_an_answer(command, code, sentence):
     done = subprocess.run([sys.executable, "-c", HEAVY, *command.split()], capture_output=True, text=True)
     assert done.returncode == code and sentence in done.stderr, done.stderr
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_terminal_s_tables_need_no_extra():
+    """``meada train`` and ``evaluate`` print tables; matplotlib is installed with the extra ``report`` alone."""
+    code = "import sys; sys.modules['matplotlib'] = None; import meada.reports.page.text"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

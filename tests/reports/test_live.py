@@ -10,7 +10,7 @@ from tests_tiny import load_tiny, write_recipe
 
 from meada.cli.reports import watch
 from meada.errors import MeadaError
-from meada.reports.live import at_work, going_on, lines, page, server
+from meada.reports.live import going_on, lines, page, server
 from meada.runs.run import run, with_position
 from meada.runs.run_folder import RunFolder
 
@@ -61,7 +61,7 @@ def test_a_finished_run_leaves_no_position(folder):
 
 
 def test_looking_does_not_take_the_lock(folder):
-    assert not at_work(folder)
+    assert not RunFolder(folder).locked
     with open(folder / ".lock") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 

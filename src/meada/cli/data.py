@@ -161,11 +161,14 @@ def corrupt(
 
     Example: meada corrupt photos/ --size 224 --out photos-c --corruptions fog,snow --severity 3
     """
+    from meada.corruptions import CORRUPTIONS, VALIDATION
     from meada.corruptions.sources import open_source
     from meada.corruptions.write import Settings, write
     from meada.datasets.cifar import TEST_SPLITS
 
-    settings = Settings(_names(corruptions), _severities(severity), seed, constants)
+    groups = {"benchmark": CORRUPTIONS, "validation": VALIDATION, "all": CORRUPTIONS + VALIDATION}
+    names = groups.get(corruptions) or tuple(dict.fromkeys(name.strip() for name in corruptions.split(",")))
+    settings = Settings(names, _severities(severity), seed, constants)
     opened = open_source(source, labels, size, TEST_SPLITS)
     with progress("corrupt", quiet=quiet or as_json) as tell:
         made = write(opened, out, settings, workers=(os.cpu_count() or 1) if workers is None else workers, tell=tell)
@@ -174,13 +177,6 @@ def corrupt(
     elif not quiet:
         count = made["images"] * len(settings.corruptions) * len(settings.severities)
         typer.echo(f"{count:,} corrupted images in {out} (frost: {made['frost']}); see corruptions.png")
-
-
-def _names(text: str) -> tuple[str, ...]:
-    from meada.corruptions import CORRUPTIONS, VALIDATION
-
-    groups = {"benchmark": CORRUPTIONS, "validation": VALIDATION, "all": CORRUPTIONS + VALIDATION}
-    return groups.get(text) or tuple(dict.fromkeys(name.strip() for name in text.split(",")))
 
 
 def _severities(text: str) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import disk_usage
@@ -28,16 +29,13 @@ def listing(as_json: Json = False) -> None:
     if as_json:
         typer.echo(json.dumps(known))
         return
+    indented = partial(fill, width=98, initial_indent="  ", subsequent_indent="    ")
     for kind in ("methods", "networks", "datasets", "spaces"):
-        typer.echo(f"{kind}\n{_indented(', '.join(names(kind)))}")
+        typer.echo(f"{kind}\n{indented(', '.join(names(kind)))}")
     typer.echo(f"recipes ({len(known['recipes'])}; braces as in a shell)")
     for pattern in recipe_patterns():
-        typer.echo(_indented(pattern.replace(",", ", ")).replace(", ", ","))
+        typer.echo(indented(pattern.replace(",", ", ")).replace(", ", ","))
     typer.echo("train one: meada train pacs/meada-sketch-small --out runs/sketch")
-
-
-def _indented(text: str) -> str:
-    return fill(text, 98, initial_indent="  ", subsequent_indent="    ")
 
 
 EXTRAS = ("matplotlib", "sklearn", "mlxtend", "onnx", "ray", "pytorch_lightning", "transformers", "kornia",

@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="The folder of a finished run or of meada robustify.")],
-    on: Annotated[
-        list[str] | None,
-        typer.Option(help="Domains. [default: all that the recipe names]"),
-    ] = None,
+    on: Annotated[list[str] | None, typer.Option(help="Domains. [default: all that the recipe names]")] = None,
     rule: Annotated[str, typer.Option(help="Rule of the checkpoint: last, source_val, crafted or oracle.")] = "last",
     pgd: Annotated[int, typer.Option(min=0, help="Also attack N images per domain (PGD), for meada report.")] = 0,
     as_json: Json = False,
@@ -53,26 +50,22 @@ def evaluate(
     net = model.net if model else load_model(folder, len(task.classes), rule, trust or ())
     scores = score(net, {name: (s.images, s.labels) for name, s in chosen.items()})
     if pgd:
-        attacked = chosen if on else {"source": task.validation, **chosen}
-        attack = {"rule": rule, **under_attack(net, attacked, n=pgd)}
+        targets = chosen if on else {"source": task.validation, **chosen}
+        attack = {"rule": rule, **under_attack(net, targets, n=pgd)}
         write_json(folder.attack, attack)
         scores = {name: {**s, "pgd": attack["domains"][name]} for name, s in scores.items()}
     if as_json:
         typer.echo(json_text(scores))
-    else:
-        print_scores(scores, title=f"{run} ({rule})")
-        if pgd:
-            for name, s in attack["domains"].items():
-                typer.echo(
-                    f"{name}: {s['attacked']:.1f} % of {s['n']} images under an attack of "
-                    f"{attack['radius']:g} levels of 255, {s['clean']:.1f} % without"
-                )
+        return
+    print_scores(scores, title=f"{run} ({rule})")
+    for name, s in attack["domains"].items() if pgd else ():
+        attacked = f"{s['attacked']:.1f} % of {s['n']} images under an attack of {attack['radius']:g} levels of 255"
+        typer.echo(f"{name}: {attacked}, {s['clean']:.1f} % without")
 
 
 def _domains(task: "Task", names: list[str]) -> "dict[str, Samples]":
     """The named domains, by default every target of the task."""
-    clean = {"clean": task.clean} if task.clean else {}
-    known = {"source": task.validation, **clean, **task.targets}
+    known = {"source": task.validation, **({"clean": task.clean} if task.clean else {}), **task.targets}
     for name in names:
         if name not in known:
             raise MeadaError(f"unknown domain '{name}': " + nearest(name, known))
@@ -133,22 +126,22 @@ def _print(model: "Model", predictions: "list[Prediction]", limit: float | None)
     n = len(model.classes)
     most = n * math.log(2) if model.multilabel else math.log(n)
     table = Table(title=f"{model.path} (entropy in nats, at most {most:.2f})")
-    for name in ("file", "label", "probability", "entropy"):
-        left = name in ("file", "label")
-        table.add_column(name, justify="left" if left else "right", overflow="fold")  # a path is shown whole
+    for name in ("file", "label"):
+        table.add_column(name, overflow="fold")  # a path is shown whole
+    for name in ("probability", "entropy"):
+        table.add_column(name, justify="right", overflow="fold")
     for one in predictions:
         if not one.error:
-            unsure = limit is not None and one.entropy > limit
-            labels = "\n".join(label for label, _ in one.best)
-            chances = "\n".join(f"{p:.3f}" for _, p in one.best)
-            table.add_row(one.file, f"(unsure) {labels}" if unsure else labels, chances, f"{one.entropy:.3f}")
+            unsure = "(unsure) " if limit is not None and one.entropy > limit else ""
+            labels, chances = (
+                "\n".join(column) for column in zip(*((k, f"{p:.3f}") for k, p in one.best), strict=True)
+            )
+            table.add_row(one.file, unsure + labels, chances, f"{one.entropy:.3f}")
     SafeConsole().print(table)
 
 
 def export(
-    model: ModelPath,
-    onnx: Annotated[Path, typer.Option(help="The ONNX file to write.")],
-    trust: Trust = None,
+    model: ModelPath, onnx: Annotated[Path, typer.Option(help="The ONNX file to write.")], trust: Trust = None
 ) -> None:
     """Write a model as ONNX, after a check that ONNX Runtime gives the same logits.
 

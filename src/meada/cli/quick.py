@@ -65,17 +65,9 @@ def missing(error: ModuleNotFoundError) -> str:
     raise error
 
 
-def _parsed(file: str) -> ast.Module:
-    return ast.parse((ROOT / file).read_text(encoding="utf-8"))
-
-
 @cache
 def names(table: str) -> list[str]:
-    """The keys of a table, or the items of a tuple, without importing the module that has it.
-
-    >>> names("rules")
-    ['last', 'averaged', 'source_val', 'crafted', 'oracle']
-    """
+    """The keys of a table, or the items of a tuple, without importing the module that has it."""
     file, name = TABLES[table]
     for node in _parsed(file).body:
         target = node.target if isinstance(node, ast.AnnAssign) else getattr(node, "targets", [None])[0]
@@ -86,13 +78,13 @@ def names(table: str) -> list[str]:
     raise AssertionError(f"{file} has no table {name}")
 
 
+def _parsed(file: str) -> ast.Module:
+    return ast.parse((ROOT / file).read_text(encoding="utf-8"))
+
+
 @cache
 def fields(file: str, name: str) -> list[str]:
-    """The annotated fields of a class, without importing the module that has it.
-
-    >>> fields("algorithm/__init__.py", "Plan")[:2]
-    ['rounds', 'min_steps']
-    """
+    """The annotated fields of a class, without importing the module that has it."""
     body = next(node.body for node in _parsed(file).body if isinstance(node, ast.ClassDef) and node.name == name)
     return [n.target.id for n in body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)]
 
@@ -109,8 +101,7 @@ def domains() -> list[str]:
 def answer_typos(app: typer.Typer) -> None:
     """Check what every verb is given before it is called."""
     for command in app.registered_commands:
-        if command.callback is not None:
-            command.callback = _checked(command.callback)
+        command.callback = _checked(command.callback)  # type: ignore[arg-type]
 
 
 def _checked(verb: Callable[..., Any]) -> Callable[..., Any]:
@@ -132,46 +123,36 @@ def check(verb: str, given: Mapping[str, Any]) -> None:
             if not path.exists() and not (key == "model" and path.parts[0] == "hf:"):
                 raise MeadaError(f"{path} must be a folder with a run to {verb}, but does not exist")
     for change in given.get("set_") or []:
-        if not change.partition("=")[0].strip() or "=" not in change:
+        key, sign, _ = change.partition("=")
+        if not key.strip() or not sign:
             raise MeadaError(f"--set must have the form a.b=c, as in plan.rounds=2, got {change}")
         if verb in ("train", "sweep", "reproduce", "quickstart"):
-            _check_key(change.partition("=")[0].strip())
-    match verb:
-        case "reproduce":
-            _check_name("set of runs", given["what"], [*names("sets of recipes"), *names("sets of runs")])
-        case "get" | "check":
-            for name in given.get("names") or []:
-                _check_name("domain", name, domains())
-        case "corrupt":
-            _check_source(given["source"])
-        case "robustify":
-            _check_pictures([*_paths(given.get("data")), *_paths(given.get("test"))])
+            _check_key(key.strip())
+    if verb == "reproduce":
+        _check_name("set of runs", given["what"], [*names("sets of recipes"), *names("sets of runs")])
+    elif verb in ("get", "check"):
+        for name in given.get("names") or []:
+            _check_name("domain", name, domains())
+    elif verb == "corrupt":
+        known, source = [name for name in domains() if name.startswith("cifar")], Path(given["source"])
+        if given["source"] not in known and not source.is_dir() and source.suffix != ".npy":
+            about = nearest(given["source"], known)
+            raise MeadaError(f"'{given['source']}' is neither a folder nor a .npy file of images; {about}")
+    elif verb == "robustify":
+        for path in [*_paths(given.get("data")), *_paths(given.get("test"))]:
+            if not path.exists():
+                kinds = "a folder CLASS/*.jpg (or DOMAIN/CLASS/*.jpg) or a .csv file"
+                raise MeadaError(f"{path} must be {kinds}, got nothing there")
 
 
 def _check_key(key: str) -> None:
     """Refuse a key that no recipe has; those of a method, a network or a data set are checked when it is imported."""
-    first, _, second = key.partition(".")
+    name, _, second = key.partition(".")
     known = [*fields(*RECIPE), "scale"]
-    if first not in known:
-        raise MeadaError(f"unknown key '{key}': {nearest(first, known)}")
-    if second and first in SECTIONS and second not in fields(*SECTIONS[first]):
-        raise MeadaError(f"unknown key '{key}': {nearest(second, fields(*SECTIONS[first]))}")
-
-
-def _check_source(text: str) -> None:
-    """Of ``corrupt``: a folder, a file or a name."""
-    known = [name for name in domains() if name.startswith("cifar")]
-    if text not in known and not Path(text).is_dir() and Path(text).suffix != ".npy":
-        raise MeadaError(f"'{text}' is neither a folder nor a .npy file of images; {nearest(text, known)}")
-
-
-def _check_pictures(paths: list[Path]) -> None:
-    """Of ``robustify``: what it trains and tests on must be there."""
-    for path in paths:
-        if not path.exists():
-            raise MeadaError(
-                f"{path} must be a folder CLASS/*.jpg (or DOMAIN/CLASS/*.jpg) or a .csv file, got nothing there"
-            )
+    if second and name in SECTIONS:
+        name, known = second, fields(*SECTIONS[name])
+    if name not in known:
+        raise MeadaError(f"unknown key '{key}': {nearest(name, known)}")
 
 
 def _paths(value: Any) -> list[Path]:

@@ -145,10 +145,11 @@ def _examples(data: Mapping[str, Any]) -> "dict[str, Tensor]":
     from meada.pool import as_float
     from meada.runs.recipe import make
 
-    task = make("data", data)
-    parts = {"training": task.train, **task.targets}
-    firsts = {n: [int((p.labels == k).nonzero()[0]) for k in range(len(task.classes))] for n, p in parts.items()}
-    return {name: as_float(part.images[firsts[name]]) for name, part in parts.items()}
+    task, found = make("data", data), {}
+    for name, part in {"training": task.train, **task.targets}.items():
+        firsts = [int((part.labels == k).nonzero()[0]) for k in range(len(task.classes))]
+        found[name] = as_float(part.images[firsts])
+    return found
 
 
 def _hard_views(run: Path, x: "Tensor", seed: int) -> "dict[str, Tensor]":

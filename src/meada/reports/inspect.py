@@ -18,23 +18,15 @@ from meada.reports.page.training import stacked
 from meada.reports.runs import ROUND, check
 from meada.runs.run_folder import RunFolder
 
-ROWS = (  # short enough for three rounds on a terminal
-    "samples in the pool", "cross-entropy", "h, mean prediction entropy",
-    "H of the mean prediction", "  bound of Proposition 3", "  a sharper bound",
-    "rise: share of CE, of beta h", "transport cost", "levels of 255: median, most",
-)  # fmt: skip
 Lines = Sequence[Mapping[str, Any]]  # of a log
 HIGH = 4  # bands from here up lie at a quarter of a cycle a pixel and above
 
 
 def load_rounds(folder: RunFolder) -> list[dict[str, Any]]:
     """From the record, or from the log of a run that is not finished."""
-    if folder.finished:
-        lines = folder.load_record().get("rounds", [])
-    elif folder.log.exists():
-        lines = list(folder.read_log())
-    else:
+    if not folder.finished and not folder.log.exists():
         raise MeadaError(f"{folder.path} must hold a run to inspect, got neither record.json nor log.jsonl")
+    lines = folder.load_record().get("rounds", []) if folder.finished else list(folder.read_log())
     check({"rounds": lines}, {"rounds": [ROUND]}, folder.record if folder.finished else folder.log)
     rounds = [line for line in lines if "round" in line and "ce" in line]
     if not rounds:
@@ -49,15 +41,15 @@ def load_gallery(folder: RunFolder) -> dict[str, Tensor]:
 
 
 def print_rounds(rounds: Lines, *, title: str) -> None:
-    table = Table("", title=title)
+    table, cells = Table("", title=title), [_cells(line) for line in rounds]
     for line in rounds:
         table.add_column(f"round {line['round']}", justify="right")
-    for name, *row in zip(ROWS, *map(_cells, rounds), strict=True):
-        if any(row):
+    for name in cells[0]:
+        if any(row := [of[name] for of in cells]):
             table.add_row(name, *row)
-    warnings = [f"Warning: {text}" for line in rounds for text in line.get("warnings", [])]
     console = SafeConsole()
     console.print(table)
+    warnings = (f"Warning: {text}" for line in rounds for text in line.get("warnings", []))
     for sentence in (*_spectrum(rounds), *warnings):
         console.print(sentence)
 
@@ -67,8 +59,7 @@ def draw(rounds: Lines, folder: RunFolder, out: Path) -> list[Path]:
     kept = load_gallery(folder)
     files = {out / "rounds.png": sheet(stacked("What each round made", galleries("", kept)))}
     powers = {number: kept[f"round-{number}.spectrum"] for number in rounds_kept(kept, "spectrum")}
-    known = [line for line in rounds if "spectrum" in line]
-    if powers and known:
+    if powers and (known := [line for line in rounds if "spectrum" in line]):
         files[out / "spectrum.png"] = spectrum(known, powers)
     for path, figure in files.items():
         save(figure, path)
@@ -99,27 +90,22 @@ def spectrum(rounds: Lines, powers: Mapping[int, Tensor]) -> Figure:
     return figure
 
 
-def _cells(line: Mapping[str, Any]) -> list[str]:
+def _cells(line: Mapping[str, Any]) -> dict[str, str]:
+    """The rows of a round's column, with names short enough for three rounds on a terminal."""
     bound, share = line.get("bound", {}), line.get("rise", {}).get("share_of_ce")
-    return [
-        f"{line['pool']:,}",
-        _pair(line["ce"]),
-        _pair(line["entropy"]),
-        _pair(line.get("plug_in_entropy")),
-        _number(bound.get("proposition_3")),
-        _number(bound.get("sharper")),
-        "" if share is None else f"{100 * share:.0f} %, {100 * (1 - share):.0f} %",
-        f"{line['cost']:.3g}",
-        f"{255 * line['linf_median']:.1f}, {255 * line['linf_max']:.1f}",
-    ]
-
-
-def _pair(values: Sequence[float] | None) -> str:
-    return "" if values is None else f"from {values[0]:.3f} to {values[1]:.3f}"
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"
+    pair = lambda key: "from {:.3f} to {:.3f}".format(*line[key]) if line.get(key) else ""
+    number = lambda value: "" if value is None else f"{value:.3f}"
+    return {
+        "samples in the pool": f"{line['pool']:,}",
+        "cross-entropy": pair("ce"),
+        "h, mean prediction entropy": pair("entropy"),
+        "H of the mean prediction": pair("plug_in_entropy"),
+        "  bound of Proposition 3": number(bound.get("proposition_3")),
+        "  a sharper bound": number(bound.get("sharper")),
+        "rise: share of CE, of beta h": "" if share is None else f"{100 * share:.0f} %, {100 * (1 - share):.0f} %",
+        "transport cost": f"{line['cost']:.3g}",
+        "levels of 255: median, most": f"{255 * line['linf_median']:.1f}, {255 * line['linf_max']:.1f}",
+    }
 
 
 def _spectrum(rounds: Lines) -> list[str]:

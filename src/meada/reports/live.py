@@ -1,58 +1,43 @@
 """Watch runs while they train: on the terminal, or as a report served on this machine alone."""
 
-import fcntl
 from collections.abc import Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from meada.errors import MeadaError
-from meada.files import regular
 from meada.reports.page import build, to_html
 from meada.reports.runs import Run, find_runs
+from meada.runs.run_folder import RunFolder
 
 HOST = "127.0.0.1"
-EVERY = 10  # seconds between visits of a page whose run goes on
 # The rules by which a checkpoint may be chosen, in the words of somebody who has not met them.
 CHOOSERS = {
     "source_val": "held-out training data",
     "crafted": "held-out data with made-up shifts",
     "oracle": "the test data itself (oracle)",
 }
-
-
-def at_work(path: Path) -> bool:
-    """Whether a process holds the run's lock; the lock is tested, never kept."""
-    try:
-        with open(regular(path / ".lock", None)) as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return False
-    except BlockingIOError:
-        return True
-    except (OSError, MeadaError):
-        return False
+EVERY = 10  # seconds between visits of a page whose run goes on
 
 
 def going_on(folder: Path) -> bool:
     """Whether any run in the folder or below it is being trained."""
-    return any(at_work(lock.parent) for lock in folder.rglob(".lock"))
+    return any(RunFolder(lock.parent).locked for lock in folder.rglob(".lock"))
 
 
 def lines(folder: Path) -> Iterator[str]:
     """What a terminal shows of every run in the folder."""
-    for run in find_runs([folder]):
-        yield from _about(run)
+    return (line for run in find_runs([folder]) for line in _about(run))
 
 
 def _about(run: Run) -> Iterator[str]:
-    total = run.recipe.get("plan", {}).get("total_steps")
-    state = "finished" if run.finished else "running" if at_work(run.folder.path) else "stopped"
-    unit = "" if run.recipe.get("plan", {}).get("unit", "steps") == "steps" else " (in epochs)"
-    yield (f"{run.name}: {run.method}, seed {run.seed}, {state}; step {run.record['steps']:,} of {total}{unit}")
-    where = run.folder.load_position() if state == "running" else None
-    if where:
-        phase, done, total = where
-        yield f"  {phase}: {done:,} of {total:,}"
+    plan = run.recipe.get("plan", {})
+    state = "finished" if run.finished else "running" if run.folder.locked else "stopped"
+    unit = "" if plan.get("unit", "steps") == "steps" else " (in epochs)"
+    of = f"step {run.record['steps']:,} of {plan.get('total_steps')}{unit}"
+    yield f"{run.name}: {run.method}, seed {run.seed}, {state}; {of}"
+    if state == "running" and (where := run.folder.load_position()):
+        yield "  {}: {:,} of {:,}".format(*where)
     for line in [line for line in run.log if "loss" in line][-1:]:
         yield f"  at step {line['step']:,}: loss {line['loss']:.4f}"
     for line in [line for line in run.log if "scores" in line][-1:]:

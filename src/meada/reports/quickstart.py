@@ -31,19 +31,16 @@ def show(folders: Mapping[str, Path], out: Path, shown: Mapping[str, Tensor], vi
     ``shown``: some images of every domain, the training domain first, the same classes of each; ``views``: training
     images and hard views of them.
     """
-    runs = find_runs(list(folders.values()))
+    runs, console = find_runs(list(folders.values())), Console()
     (found,) = experiments(runs)
     meada = next(run for run in runs if run.method == "meada")
     foot = " ".join(FOOTNOTE.format(seed=meada.seed).split())
     intro = " ".join(INTRO.format(train=int(meada.recipe["data"]["train"])).split())
-    domains = examples(SHOWN, shown, name="domains")
-    hard = examples(HARD, views, name="views")
-    made = stacked(
-        "What each round of ME-ADA made", rounds("", meada.folder.load_gallery(), meada.classes), name="adversarial"
-    )
-    table = overview(found, list(found.groups), "last", "Accuracy (%) on digit styles not seen in training")
+    domains, hard = examples(SHOWN, shown, name="domains"), examples(HARD, views, name="views")
+    kept = rounds("", meada.folder.load_gallery(), meada.classes)
+    made = stacked("What each round of ME-ADA made", kept, name="adversarial")
+    table = overview(found, found.groups, "last", "Accuracy (%) on digit styles not seen in training")
     about = [Text(f"{g.label}: {d.about}") for g in found.groups if (d := described(g.method)) and d.about]
-    console = Console()
     print_blocks([table, *about], console)
     figures = Page("", (Section("", (domains, comparison(found, "last", name="accuracy"), made, hard)),))
     files = draw(figures, out).values()

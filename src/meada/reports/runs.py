@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,8 +22,9 @@ from meada.runs.run_folder import RunFolder, read_json
 Shape = Any
 NUMBER = (int, float)
 MAYBE = (int, float, type(None))
-SEVERITIES: Shape = {"accuracy!": [NUMBER]}
-SCORES: Shape = {"accuracy!": NUMBER, "n!": int, "ece": MAYBE, "nll": MAYBE, "brier": MAYBE, "by_severity": SEVERITIES}
+SCORES: Shape = {
+    "accuracy!": NUMBER, "n!": int, "ece": MAYBE, "nll": MAYBE, "brier": MAYBE, "by_severity": {"accuracy!": [NUMBER]},
+}  # fmt: skip
 ROUND: Shape = {
     "round": int, "pool": int, "ce": [NUMBER], "entropy": [NUMBER], "plug_in_entropy": [MAYBE], "information": [MAYBE],
     "rise": {"*": MAYBE}, "bound": {"*": MAYBE}, "levels": {"*": MAYBE}, "spectrum": {"*": [MAYBE]}, "warnings": [str],
@@ -35,8 +36,9 @@ RECORD: Shape = {
     "weights": (dict, type(None)), "rounds": [ROUND], "seconds": {"*": NUMBER},
     "selected": {"*": {"step": int}}, "source": {"*": SCORES}, "clean": {"*": SCORES}, "results": {"*": {"*": SCORES}},
 }  # fmt: skip
-MACHINE: Shape = {"threads!": int, "processor!": str}
-FINISHED: Shape = {**RECORD, "steps!": int, "seconds!": {"*": NUMBER}, "environment!": MACHINE}
+FINISHED: Shape = RECORD | {
+    "steps!": int, "seconds!": {"*": NUMBER}, "environment!": {"threads!": int, "processor!": str},
+}  # fmt: skip
 LINE: Shape = {**ROUND, "step": int, "loss": NUMBER, "scores": {"*": NUMBER}}
 PAIRS = ("ce", "entropy", "plug_in_entropy", "information")  # before and after
 
@@ -155,7 +157,8 @@ def find_runs(paths: Sequence[Path]) -> list[Run]:
     """Every run in ``paths`` or below them, each once, in the order of their names."""
     found: dict[Path, Run] = {}
     for path in paths:
-        homes = [path] if _is_run(path) else _below(path)
+        below = {file.parent for name in ("record.json", "log.jsonl") for file in path.rglob(name)}
+        homes = [path] if _is_run(path) else sorted(filter(_is_run, below))
         if not homes:
             raise MeadaError(f"{path} must hold a run, got neither record.json nor log.jsonl")
         found |= {home.resolve(): read_run(home) for home in homes}
@@ -167,15 +170,16 @@ def _is_run(path: Path) -> bool:
     return folder.finished or (folder.recipe.exists() and folder.log.exists())
 
 
-def _below(path: Path) -> list[Path]:
-    homes = {file.parent for name in ("record.json", "log.jsonl") for file in path.rglob(name)}
-    return sorted(filter(_is_run, homes))
-
-
 def read_run(path: Path) -> Run:
     folder = RunFolder(path)
     recipe, log = _recipe(folder.recipe), folder.read_log()
-    record = folder.load_record() if folder.finished else _so_far(recipe, log)
+    if folder.finished:
+        record = folder.load_record()
+    else:
+        record = {key: recipe.get(key, empty) for key, empty in (("note", ""), ("seed", 0))}
+        record |= {kind: recipe.get(kind, {}).get("name", "") for kind in ("data", "network", "method")}
+        record |= {"recipe": recipe.get("name", ""), "results": {}, "steps": log[-1]["step"] if log else 0}
+        record["rounds"] = [line for line in log if "round" in line]
     missing = {"recipe", "method", "seed", "results"} - record.keys()
     if missing:
         raise MeadaError(f"{folder.record} must be the record of a run, got no {', '.join(sorted(missing))}")
@@ -183,13 +187,6 @@ def read_run(path: Path) -> Run:
     for line in log:
         check(line, LINE, folder.log)
     return Run(folder, record, recipe, log)
-
-
-def _so_far(recipe: dict[str, Any], log: tuple[dict[str, Any], ...]) -> dict[str, Any]:
-    named = {kind: recipe.get(kind, {}).get("name", "") for kind in ("data", "network", "method")}
-    about = {"recipe": recipe.get("name", ""), "note": recipe.get("note", ""), "seed": recipe.get("seed", 0), **named}
-    rounds = [line for line in log if "round" in line]
-    return {**about, "rounds": rounds, "steps": log[-1]["step"] if log else 0, "results": {}}
 
 
 def _recipe(path: Path) -> dict[str, Any]:
@@ -209,27 +206,22 @@ def check(content: Any, shape: Shape, where: Path, key: str = "") -> None:
     Traceback (most recent call last):
     meada.errors.MeadaError: record.json: 'seconds.minimise' must be a number, got 'long'
     """
-    name = key.rpartition(".")[2]
-    if isinstance(shape, Mapping):
-        _expect(isinstance(content, dict), "a table", content, where, key)
-        below = f"{key}." if key else ""
+    kinds = shape if isinstance(shape, tuple) else (type(shape) if isinstance(shape, dict | list) else shape,)
+    right = isinstance(content, kinds) and not (isinstance(content, bool) and bool not in kinds)
+    titles = {str: "text", dict: "a table", list: "a list"}
+    title = next((titles[kind] for kind in titles if kind in kinds), "a number")
+    if list in kinds and key.rpartition(".")[2] in PAIRS:
+        title, right = "a list of two", right and len(content) == 2
+    if not right:
+        raise MeadaError(f"{where}: '{key}' must be {title}, got {content!r:.80}")
+    below = f"{key}." if key else ""
+    if isinstance(shape, dict):
         for inner in (name.removesuffix("!") for name in shape if name.endswith("!")):
-            _expect(inner in content, "there", "nothing", where, below + inner)
+            if inner not in content:
+                raise MeadaError(f"{where}: '{below}{inner}' must be there, got nothing")
         for inner, value in content.items():
             if (wanted := shape.get(f"{inner}!", shape.get(inner, shape.get("*")))) is not None:
                 check(value, wanted, where, below + inner)
     elif isinstance(shape, list):
-        whole = isinstance(content, list) and (name not in PAIRS or len(content) == 2)
-        _expect(whole, "a list" if name not in PAIRS else "a list of two", content, where, key)
         for place, value in enumerate(content):
-            check(value, shape[0], where, f"{key}.{place}")
-    else:
-        kinds = shape if isinstance(shape, tuple) else (shape,)
-        right = isinstance(content, kinds) and not (isinstance(content, bool) and bool not in kinds)
-        title = "text" if str in kinds else "a table" if dict in kinds else "a number"
-        _expect(right, title, content, where, key)
-
-
-def _expect(right: bool, wanted: str, got: Any, where: Path, key: str) -> None:
-    if not right:
-        raise MeadaError(f"{where}: '{key}' must be {wanted}, got {got!r:.80}")
+            check(value, shape[0], where, f"{below}{place}")

@@ -66,8 +66,6 @@ def time_left(waiting: Sequence[Item], running: Mapping[str, float], known: Mapp
 
     >>> time_left([], {"a": 1800.0}, {"a": 7200.0}, jobs=1)
     'about 1.5 h left'
-    >>> time_left([], {"a": 1800.0}, {}, jobs=1)
-    'time left unknown'
     """
     names = [item.name for item in waiting]
     rest = [known[n] for n in names if n in known]
@@ -76,8 +74,7 @@ def time_left(waiting: Sequence[Item], running: Mapping[str, float], known: Mapp
     if not rest:
         return "time left unknown" if unknown else "nothing left"
     more = f", and {unknown} runs of unknown length" if unknown else ""
-    hours = max(sum(rest) / jobs, max(rest)) / 3600
-    return f"about {hours:.1f} h left{more}"
+    return f"about {max(sum(rest) / jobs, max(rest)) / 3600:.1f} h left{more}"
 
 
 def megabytes(recipe: Recipe) -> float | None:
@@ -115,7 +112,7 @@ def estimated_seconds(items: Sequence[Item], tell: Tell = nothing) -> dict[str, 
     for steps, (recipe, sizes) in different.items():
         tell("timing a few steps of each kind", len(costs), len(different))
         costs[steps] = probe(recipe, sizes)
-    return {item.name: run_seconds(item.recipe, sizes, costs[_step_of(item.recipe)]) for item, sizes in known}
+    return {item.name: run_seconds(item.recipe, costs[_step_of(item.recipe)]) or 0.0 for item, _ in known}
 
 
 def _step_of(recipe: Recipe) -> str:
@@ -146,14 +143,17 @@ def measure(recipe: Recipe, pool: Pool, net: nn.Module) -> Costs:
     return Costs(step, climb, _seconds(lambda: predict(net, images)) / READ)
 
 
-def run_seconds(recipe: Recipe, sizes: Sizes, costs: Costs) -> float:
-    """Seconds of all phases.
+def run_seconds(recipe: Recipe, costs: Costs) -> float | None:
+    """Seconds of all phases; None: the data's size is not known before it is read.
 
     >>> from meada.runs.recipe import load_recipe
-    >>> costs, recipe = Costs(step=0.1, climb=0.01, look=0.0), load_recipe("digits/meada")
-    >>> run_seconds(recipe, sizes_of(recipe.data), costs)  # 10,000 steps, 70,000 new images of 15 steps
+    >>> costs = Costs(step=0.1, climb=0.01, look=0.0)
+    >>> run_seconds(load_recipe("digits/meada"), costs)  # 10,000 steps, 70,000 new images of 15 steps
     11500.0
     """
+    sizes = sizes_of(recipe.data)
+    if sizes is None:
+        return None
     method, look = method_of(recipe), recipe.evaluation
     n, rounds = sizes.train, recipe.plan.rounds
     _, steps = recipe.plan.in_steps(n, method.growth)
@@ -163,12 +163,6 @@ def run_seconds(recipe: Recipe, sizes: Sizes, costs: Costs) -> float:
     looked = candidates * (len(sizes.targets) * look.subset + shifts * look.crafted)
     looked += CHOICES * sum(sizes.targets.values())
     return steps * costs.step + climbed * costs.climb + looked * costs.look
-
-
-def recipe_seconds(recipe: Recipe, costs: Costs) -> float | None:
-    """As :func:`run_seconds`, with the sizes that the recipe's data has; None: not known before it is read."""
-    sizes = sizes_of(recipe.data)
-    return None if sizes is None else run_seconds(recipe, sizes, costs)
 
 
 def _step(recipe: Recipe, method: Method, net: nn.Module, pool: Pool) -> float:

@@ -81,9 +81,9 @@ def named_by(item: Item) -> list[str]:
 def train_command(item: Item, out: Path) -> list[str]:
     """The command line of a run; a started run continues with the recipe in its folder."""
     folder = item.folder(out)
-    begun = folder.recipe.exists()
-    recipe = folder.recipe if begun else out / "recipes" / f"{item.name}.toml"
+    recipe, begun = folder.recipe, folder.recipe.exists()
     if not begun:
+        recipe = out / "recipes" / f"{item.name}.toml"
         write_text(recipe, to_toml(item.recipe))
     trust = [word for name in named_by(item) for word in ("--trust", name)]
     words = ["train", str(recipe), "--out", str(folder.path), "--quiet", *trust]
@@ -112,10 +112,8 @@ def reproduce(
         else:
             waiting.append(item)
     say(f"{len(items)} runs, {len(items) - len(waiting)} done before, {len(waiting)} to go")
-    threads = threads_each(jobs)
+    threads, outcome, looked_again = threads_each(jobs), Outcome(), False
     running: dict[str, Job] = {}
-    outcome = Outcome()
-    looked_again = False
 
     def left() -> str:
         known = expected_seconds(items, (out, *timings))
@@ -125,10 +123,13 @@ def reproduce(
         while waiting or running:
             while waiting and len(running) < jobs:
                 item = waiting.pop(0)
-                if _in_hand(item, out, outcome, say):
-                    continue
-                running[item.name] = _start(item, command(item, out), threads)
-                say(f"{item.name}: started; {left()}")
+                if item.done(out):
+                    say(f"{item.name}: done elsewhere meanwhile")
+                elif item.folder(out).locked:
+                    say(f"{item.name}: {verdict(item.name, 1, ELSEWHERE, 0.0, outcome)}")
+                else:
+                    running[item.name] = _start(item, command(item, out), threads)
+                    say(f"{item.name}: started; {left()}")
             time.sleep(POLL)
             for job in [job for job in running.values() if job.process.poll() is not None]:
                 del running[job.item.name]
@@ -137,8 +138,8 @@ def reproduce(
                     line = last_line(errors, code)
                 if code and BEGUN in line:
                     waiting.insert(0, job.item)  # looked at again: done, running elsewhere, or to be resumed
-                    continue
-                say(f"{job.item.name}: {verdict(job.item.name, code, line, job.seconds, outcome)}; {left()}")
+                else:
+                    say(f"{job.item.name}: {verdict(job.item.name, code, line, job.seconds, outcome)}; {left()}")
             if not (waiting or running or looked_again) and outcome.elsewhere:
                 looked_again = True  # whoever had them may have been killed
                 time.sleep(LETS_GO)
@@ -157,18 +158,6 @@ def threads_each(jobs: int) -> int:
     share = max(1, (os.cpu_count() or 1) // jobs)
     asked = os.environ.get("OMP_NUM_THREADS", "")
     return max(1, min(share, int(asked))) if asked.isdecimal() else share
-
-
-def _in_hand(item: Item, out: Path, outcome: Outcome, say: Say) -> bool:
-    """Whether another ``reproduce`` has finished this run meanwhile, or is training it."""
-    folder = item.folder(out)
-    if folder.finished:
-        say(f"{item.name}: done elsewhere meanwhile")
-        return True
-    if locked := folder.locked:
-        outcome.elsewhere.append(item.name)
-        say(f"{item.name}: running elsewhere")
-    return locked
 
 
 def _start(item: Item, words: list[str], threads: int) -> Job:

@@ -25,8 +25,15 @@ def table1(methods: Sequence[str]) -> list[str]:
 
 def table2(methods: Sequence[str], form: str = "") -> list[str]:
     """Each method with each domain held out; every method that has recipes by default."""
-    known = [name.removesuffix("-sketch") for name in _below("pacs/") if name.endswith("-sketch")]
+    every = [name.removeprefix("pacs/") for name in recipe_names() if name.startswith("pacs/")]
+    known = [name.removesuffix("-sketch") for name in every if name.endswith("-sketch")]
     return [f"pacs/{method}-{target}{form}" for method, target in product(methods or known, TARGETS)]
+
+
+def small_cifar(methods: Sequence[str]) -> list[str]:
+    """A network that two cores train in minutes, 5,000 images: every method that has a recipe."""
+    names = [f"cifar10c-small/{method}" for method in methods]
+    return names or [name for name in recipe_names() if name.startswith("cifar10c-small/")]
 
 
 def table3(methods: Sequence[str], data: str) -> list[str]:
@@ -37,28 +44,17 @@ def table3(methods: Sequence[str], data: str) -> list[str]:
     return [f"{data}/{cell}" for cell in cells]
 
 
-def small_cifar(methods: Sequence[str]) -> list[str]:
-    """A network that two cores train in minutes, 5,000 images: every method that has a recipe."""
-    return [f"cifar10c-small/{method}" for method in methods or _below("cifar10c-small/")]
-
-
 def figure2(methods: Sequence[str]) -> list[str]:
     """Each corruption, ERM and ME-ADA: WideResNet on CIFAR-10-C, two cells of Table 3."""
     return table3([f"wideresnet-{m}" for m in methods or ("erm", "meada")], "cifar10c")
 
 
-def _below(prefix: str) -> list[str]:
-    return [name.removeprefix(prefix) for name in recipe_names() if name.startswith(prefix)]
-
-
-def figure1(methods: Sequence[str], seeds: int, changes: list[str]) -> list[Item]:
+def figure1(methods: Sequence[str], seed: int, changes: list[str]) -> list[Item]:
     """Accuracy against K; K = 3 is Table 1's own run."""
-    items = []
-    for seed in range(seeds):
-        items.append(Item(load_recipe("digits/erm", changes, seed=seed)))
-        for method, rounds in product(methods or ("ada", "meada"), ROUNDS):
-            recipe = load_recipe(f"digits/{method}", changes, seed=seed)
-            items.append(Item(with_rounds(recipe, rounds)))
+    items = [Item(load_recipe("digits/erm", changes, seed=seed))]
+    for method, rounds in product(methods or ("ada", "meada"), ROUNDS):
+        recipe = load_recipe(f"digits/{method}", changes, seed=seed)
+        items.append(Item(with_rounds(recipe, rounds)))
     return items
 
 
@@ -80,15 +76,13 @@ STUDY: dict[str, tuple[Value, ...]] = {  # the first of each is the paper's, and
 }
 
 
-def sensitivity(methods: Sequence[str], seeds: int, changes: list[str]) -> list[Item]:
+def sensitivity(methods: Sequence[str], seed: int, changes: list[str]) -> list[Item]:
     """Short digits runs: ERM, ME-ADA as published, and one setting of it changed at a time."""
     if methods:
         raise MeadaError("--methods must be left out for the set 'sensitivity': it studies ME-ADA alone")
-    items = []
-    for seed in range(seeds):
-        items += [short(method, changes, seed) for method in ("erm", "meada")]
-        for setting, (_, *others) in STUDY.items():
-            items += [short("meada", [*changes, f"method.{setting}={value}"], seed) for value in others]
+    items = [short(method, changes, seed) for method in ("erm", "meada")]
+    for setting, (_, *others) in STUDY.items():
+        items += [short("meada", [*changes, f"method.{setting}={value}"], seed) for value in others]
     return items
 
 
@@ -131,7 +125,7 @@ def items_of(name: str, methods: Sequence[str], seeds: int, changes: list[str]) 
     if seeds < 1:
         raise MeadaError(f"--seeds must be 1 or more, got {seeds}")
     if name in RUNS:
-        return _once(RUNS[name](methods, seeds, changes))
+        return _once(item for seed in range(seeds) for item in RUNS[name](methods, seed, changes))
     recipes = product(range(seeds), RECIPES[name](methods))
     return _once(Item(load_recipe(recipe, changes, seed=seed)) for seed, recipe in recipes)
 

@@ -1,6 +1,6 @@
 """The report: one page from what runs left on disk, as HTML, Markdown, PNG or on the terminal."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -9,7 +9,6 @@ from meada.evaluation.selection import RULES
 from meada.files import write_text
 from meada.reports.page.accuracy import accuracy, provenance, what_was_run
 from meada.reports.page.blocks import Chart, Gallery, Page, Section, Text
-from meada.reports.page.charts import draw
 from meada.reports.page.cost import chosen, equal_time, spent
 from meada.reports.page.groups import Experiment, experiments, left_out
 from meada.reports.page.html import to_html
@@ -22,7 +21,7 @@ from meada.reports.page.text import to_markdown
 from meada.reports.page.training import galleries, training
 from meada.reports.runs import Run
 
-__all__ = ["build", "draw", "table", "to_html", "to_markdown", "write"]
+__all__ = ["build", "table", "to_html", "to_markdown", "write"]
 
 Part = Callable[[Experiment], Section | None]
 
@@ -38,16 +37,7 @@ def build(
     """Every section that ``runs`` have data for; ``before`` comes first."""
     if rule not in RULES:
         raise MeadaError(f"unknown rule '{rule}': " + nearest(rule, RULES))
-    found = experiments(runs)
-    sections = [*before, what_was_run(found, left_out(runs))]
-    for experiment in found:
-        mark = f": {experiment.title}" if len(found) > 1 else ""
-        sections += [Section(f"{section.title}{mark}", section.blocks) for section in _about(experiment, rule)]
-    return Page(title, (*sections, provenance(found, command)))
-
-
-def _about(experiment: Experiment, rule: str) -> Iterator[Section]:
-    parts: dict[str, Part] = {
+    parts: dict[str, Part] = {  # by what the page says where the section is None
         "accuracy: no run has results yet": partial(accuracy, rule=rule),
         "": partial(beside_the_paper, rules=(rule, "oracle")),
         "Figure 1: it takes one method with several K": partial(rounds_section, rule=rule),
@@ -59,16 +49,16 @@ def _about(experiment: Experiment, rule: str) -> Iterator[Section]:
         "the choice of checkpoints: no run has results yet": chosen,
         "accuracy in equal time: it takes finished runs of ERM and of another method, with logs": equal_time,
     }
-    missing = []
-    for reason, part in parts.items():
-        section = part(experiment)
-        if section is not None:
-            yield section
-        elif reason:
-            missing.append(reason)
-    yield spent(experiment)
-    if missing:
-        yield Section("Not shown", tuple(Text(f"No {why}.", "missing") for why in missing))
+    found = experiments(runs)
+    sections = [*before, what_was_run(found, left_out(runs))]
+    for experiment in found:
+        made = {why: part(experiment) for why, part in parts.items()}
+        shown = [*(section for section in made.values() if section), spent(experiment)]
+        if missing := [Text(f"No {why}.", "missing") for why, section in made.items() if why and not section]:
+            shown.append(Section("Not shown", tuple(missing)))
+        mark = f": {experiment.title}" if len(found) > 1 else ""
+        sections += [Section(f"{section.title}{mark}", section.blocks) for section in shown]
+    return Page(title, (*sections, provenance(found, command)))
 
 
 def table(runs: Sequence[Run], number: int, *, rule: str = "last", command: str = "") -> Page:
@@ -76,26 +66,27 @@ def table(runs: Sequence[Run], number: int, *, rule: str = "last", command: str 
     finished = [run for run in runs if run.finished]
     if not finished:
         raise MeadaError("a table must have a finished run, got folders without a record.json")
-    makers: dict[int, Callable[[], Page]] = {
-        1: lambda: table1(finished, command),
-        2: lambda: table2(finished),
-        3: lambda: table3(finished, rule),
-    }
-    if number not in makers:
-        raise MeadaError(f"--table must be 1, 2 or 3, got {number}")
-    return makers[number]()
+    match number:
+        case 1:
+            return table1(finished, command)
+        case 2:
+            return table2(finished)
+        case 3:
+            return table3(finished, rule)
+    raise MeadaError(f"--table must be 1, 2 or 3, got {number}")
 
 
 def write(page: Page, *, out: Path | None = None, markdown: Path | None = None, png: Path | None = None) -> list[Path]:
     """Write the page in each form given; returns the files. Pictures of Markdown go to ``figures``."""
     if markdown and png is None and any(isinstance(block, Chart | Gallery) for block in page.blocks()):
         png = markdown.parent / "figures"
-    written = []
-    pictures = draw(page, png) if png else {}
+    pictures: dict[int, Path] = {}
+    if png:
+        from meada.reports.page.charts import draw  # matplotlib is an extra
+
+        pictures = draw(page, png)
     if out:
         write_text(out, to_html(page))
-        written.append(out)
     if markdown:
         write_text(markdown, to_markdown(page, pictures, markdown.parent))
-        written.append(markdown)
-    return [*written, *pictures.values()]
+    return [*filter(None, (out, markdown)), *pictures.values()]

@@ -19,11 +19,14 @@ def accuracy(experiment: Experiment, rule: str) -> Section | None:
     groups = [group for group in experiment.groups if group.scored(rule)]
     if not groups:
         return None
-    base, columns = experiment.baseline, experiment.columns
-    rivals = [g for g in groups if g is not base] if base in groups else []
-    gaps = {key: gap for g in rivals for key, gap in _against(g, base, rule, columns).items()}
-    blocks: list[Block] = [Text(_opening(experiment, rule))]
-    blocks += [Text(_sentence(g, base, gaps[g.label, columns[-1]])) for g in rivals]
+    base, columns, n = experiment.baseline, experiment.columns, len(experiment.domains)
+    gaps: dict[tuple[str, str], Verdict] = {}
+    each = "one domain" if n == 1 else f"each of {n} domains"
+    blocks: list[Block] = [Text(f"Accuracy (%) on {each} not used in training. Checkpoint: {RULE_TEXTS[rule]}.")]
+    for group in [g for g in groups if g is not base] if base in groups else []:
+        judged = verdicts([group.minus(base, rule, domain) for domain in columns])  # corrected over the domains
+        gaps |= {(group.label, domain): verdict for domain, verdict in zip(columns, judged, strict=True)}
+        blocks.append(Text(_sentence(group, base, judged[-1])))
     if single := [g.label for g in groups if len(g.scored(rule)) == 1]:
         blocks.append(Text(
             f"One seed: {', '.join(single)}. What is compared there is two models. Another training run of the same "
@@ -36,53 +39,37 @@ def accuracy(experiment: Experiment, rule: str) -> Section | None:
     return Section("Accuracy on domains not seen in training", tuple(blocks))
 
 
-def _against(group: Group, base: Group, rule: str, columns: Sequence[str]) -> dict[tuple[str, str], Verdict]:
-    """Each domain's difference; p-values are corrected over the domains of this rival."""
-    judged = verdicts([group.minus(base, rule, domain) for domain in columns])
-    return {(group.label, domain): verdict for domain, verdict in zip(columns, judged, strict=True)}
-
-
-def _opening(experiment: Experiment, rule: str) -> str:
-    n = len(experiment.domains)
-    each = "one domain" if n == 1 else f"each of {n} domains"
-    return f"Accuracy (%) on {each} not used in training. Checkpoint: {RULE_TEXTS.get(rule, rule)}."
-
-
 def _sentence(group: Group, base: Group, verdict: Verdict) -> str:
     gap = verdict.difference
     way = "higher" if gap.value >= 0 else "lower"
     who = f"{group.label} is {abs(gap.value):.1f} points {way} than {base.label} on average"
     span = "" if gap.interval is None else f" (95 % interval {gap.interval.low:+.1f} to {gap.interval.high:+.1f})"
     if gap.about == "models":
+        known = "the two models differ on these images" if verdict.beyond_chance else "this may be chance"
+        if verdict.p is None:
+            known = "no predictions by image were kept, so whether the two models differ is unknown"
         rest = "about the methods, one training run of each says nothing"
-        return f"These two models, one run of each: {who}{span}; {_models(verdict)}{rest}."
+        return f"These two models, one run of each: {who}{span}; {known}; {rest}."
     if verdict.p is None:
         return f"{who}{span}; the seeds do not vary, so whether this is chance is unknown."
     return f"{who} over {gap.seeds} seeds{span}: {verdict}."
 
 
-def _models(verdict: Verdict) -> str:
-    if verdict.p is None:
-        return "no predictions by image were kept, so whether the two models differ is unknown; "
-    return "the two models differ on these images; " if verdict.beyond_chance else "this may be chance; "
-
-
-def overview(experiment: Experiment, groups: list[Group], rule: str, title: str) -> Table:
-    rows = []
+def overview(experiment: Experiment, groups: Sequence[Group], rule: str, title: str) -> Table:
+    columns = experiment.columns
+    rows: list[tuple[Cell, ...]] = []
     for group in groups:
-        found = [group.summary(rule, domain) for domain in experiment.columns]
-        rows.append((group.label, len(group.scored(rule)), *(spread(s, 1) if s else None for s in found)))
-    return Table(title, ("method", "seeds", *experiment.columns), tuple(rows))
+        means = (spread(group.mean(rule, d), 1) for d in columns)
+        rows.append((group.label, len(group.scored(rule)), *means))
+    return Table(title, ("method", "seeds", *columns), tuple(rows))
 
 
 def _long(experiment: Experiment, groups: list[Group], rule: str) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for group in groups:
         for domain in experiment.columns:
-            s, span = group.summary(rule, domain), group.interval(rule, domain)
-            if s is not None:
-                how = span.how if span else "unknown"
-                rows.append((group.label, domain, s.mean, s.std, s.n, *ends(span), how))
+            s, span = group.mean(rule, domain), group.interval(rule, domain)
+            rows.append((group.label, domain, s.mean, s.std, s.n, *ends(span), span.how if span else "unknown"))
     columns = ("method", "domain", "mean", "std", "seeds", "low", "high", "95 % interval by")
     return Table("Accuracy (%) with 95 % intervals", columns, tuple(rows), DIGITS)
 
@@ -107,27 +94,28 @@ def _how(gaps: Gaps, columns: Sequence[str]) -> str:
 
 
 def what_was_run(experiments: Sequence[Experiment], left_out: Sequence[str]) -> Section:
-    blocks: list[Block] = [Text(_introduction(experiment)) for experiment in experiments]
     runs = [run for experiment in experiments for run in experiment.runs()]
     notes = dict.fromkeys(f"{r.record['recipe']}: {r.record['note']}." for r in runs if r.record.get("note"))
-    blocks += [Text(text) for text in notes]
+    blocks: list[Block] = [Text(text) for text in (*map(_introduction, experiments), *notes)]
     blocks += [Text(text, "missing") for text in left_out]
     if unfinished := [run.name for run in runs if not run.finished]:
         blocks.append(Text(f"Not finished, so without results: {', '.join(unfinished)}.", "warning"))
-    rows = tuple(_row(e, g, r) for e in experiments for g in e.groups for r in g.runs)
+    rows = tuple(
+        (run.name, str(run.record["recipe"]), group.label, experiment.network, experiment.data, run.seed,
+         group.rounds, int(run.record.get("steps", 0)), "yes" if run.finished else "no")
+        for experiment in experiments for group in experiment.groups for run in group.runs
+    )  # fmt: skip
     columns = ("folder", "recipe", "method", "network", "data", "seed", "K", "steps", "finished")
     return Section("What was run", (*blocks, Table("Runs", columns, rows)))
 
 
 def _introduction(experiment: Experiment) -> str:
     """What a visitor needs to know before the numbers."""
-    runs = list(experiment.runs())
-    first = runs[0].recipe.get("data", {})
-    learnt = f"{first['train']:,} images" if isinstance(first.get("train"), int) else "images"
-    methods = "; ".join(
-        _method(name, [g for g in experiment.groups if g.method == name])
-        for name in dict.fromkeys(group.method for group in experiment.groups)
-    )
+    runs, groups = list(experiment.runs()), experiment.groups
+    train = runs[0].recipe.get("data", {}).get("train")
+    learnt = f"{train:,} images" if isinstance(train, int) else "images"
+    names = dict.fromkeys(group.method for group in groups)
+    methods = "; ".join(_method(name, [g for g in groups if g.method == name]) for name in names)
     tested = ", ".join(experiment.domains) or "none so far"
     kind = "corruptions of them" if experiment.corrupted else "domains not seen in training"
     return (
@@ -141,16 +129,10 @@ def _method(method: str, groups: Sequence[Group]) -> str:
     about = f": {'; '.join(words)}" if words else ""
     forms = []
     for group in groups:
-        seeds = ", ".join(str(run.seed) for run in group.runs)
         mark = group.label.removeprefix(title(method)).removeprefix(", ")
-        forms.append(f"{mark}{': ' if mark else ''}seed{'s' * (len(group.runs) > 1)} {seeds}")
+        seeds = f"seed{'s' * (len(group.runs) > 1)} {', '.join(str(run.seed) for run in group.runs)}"
+        forms.append(f"{mark}: {seeds}" if mark else seeds)
     return f"{title(method)}{about} ({'; '.join(forms)})"
-
-
-def _row(experiment: Experiment, group: Group, run: Run) -> tuple[Cell, ...]:
-    about = (run.name, str(run.record["recipe"]), group.label, experiment.network, experiment.data)
-    steps = int(run.record.get("steps", 0))
-    return (*about, run.seed, group.rounds, steps, "yes" if run.finished else "no")
 
 
 def provenance(experiments: Sequence[Experiment], command: str) -> Section:

@@ -97,21 +97,19 @@ class Chart:
         >>> Chart("bars", "Accuracy", (one,), "domain", "%", ("a", "b")).alternative()
         'Accuracy. ERM: from 10.0 (a) to 30.0 (b).'
         """
-        return " ".join([f"{self.title}.", *(self._range(series) for series in self.series)])
+        return " ".join([f"{self.title}.", *map(self._range, self.series)])
 
     def _range(self, series: Series) -> str:
         known = [(y, i) for i, y in enumerate(series.y) if y is not None]
         if not known:
             return f"{series.name}: no values."
-        (low, i), (high, j) = min(known), max(known)
-        return (
-            f"{series.name}: from {_short(low)} ({self._place(series, i)}) "
-            f"to {_short(high)} ({self._place(series, j)})."
-        )
+        low, high = (self._place(series, *end) for end in (min(known), max(known)))
+        return f"{series.name}: from {low} to {high}."
 
-    def _place(self, series: Series, i: int) -> str:
+    def _place(self, series: Series, y: Number, i: int) -> str:
         where = self._where(series, i)
-        return where if isinstance(where, str) else f"{self.x_label} {where:g}"
+        value = f"{y:.1f}" if abs(y) >= 10 else f"{y:.3g}"
+        return f"{value} ({where if isinstance(where, str) else f'{self.x_label} {where:g}'})"
 
     def _where(self, series: Series, i: int) -> str | Number:
         """A category, by the series' own places where it has them, or a number."""
@@ -127,23 +125,15 @@ class Chart:
         columns = ("series", self.x_label, self.y_label, "low", "high", "paper")
         full = [row for series in self.series for row in self._rows(series)]
         kept = [i for i in range(6) if i < 3 or any(row[i] is not None for row in full)]
-        digits = {name: 3 for name in columns} if self._fine() else {}
+        known = [abs(y) for series in self.series for y in series.y if y is not None]
+        small = bool(known) and max(known) < 20  # one decimal place would hide what happens
         rows = tuple(tuple(row[i] for i in kept) for row in full)
-        return Table(self.title, tuple(columns[i] for i in kept), rows, digits)
+        return Table(self.title, tuple(columns[i] for i in kept), rows, {name: 3 for name in columns if small})
 
     def _rows(self, series: Series) -> Iterator[tuple[Cell, ...]]:
         for i, y in enumerate(series.y):
             extra = (side[i] if side else None for side in (series.low, series.high, series.paper))
             yield series.name, self._where(series, i), y, *extra
-
-    def _fine(self) -> bool:
-        """Whether one decimal place would hide what happens."""
-        known = [abs(y) for series in self.series for y in series.y if y is not None]
-        return bool(known) and max(known) < 20
-
-
-def _short(value: Number) -> str:
-    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.3g}"
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,8 @@ def plot(chart: Chart, *, titled: bool = True) -> Canvas:
     figure = Canvas(figsize=(width, max(2.4, height.get(chart.kind, 0.52 * width))))
     axes = figure.add_subplot()
     {"bars": _bars, "points": _bars, "lines": _lines, "heat": _heat}[chart.kind](axes, chart)
+    if any(series.paper for series in chart.series):
+        axes.plot([], [], color=INK, label="the paper", **DIAMOND)
     if titled:
         axes.set_title(_text(chart.title), fontsize=10)
     if chart.kind != "heat" and chart.series:
@@ -122,10 +124,8 @@ def _bars(axes: Axes, chart: Chart) -> None:
         else:
             axes.barh(where, _filled(series.y), width, xerr=_errors(series), alpha=0.5 if series.dashed else 1,
                       error_kw={"linewidth": 1}, hatch="//" if series.dashed else None, **look)  # fmt: skip
-        if any(value is not None for value in series.paper):
+        if series.paper:
             axes.plot(_filled(series.paper), where, color=_colour(series), markersize=6, **DIAMOND)
-    if any(series.paper for series in chart.series):
-        axes.plot([], [], color=INK, label="the paper", **DIAMOND)
     axes.set_yticks(range(len(chart.categories)), [_text(c) for c in chart.categories])
     axes.set_ylim(len(chart.categories) - 0.5, -0.5)
     axes.set_xlabel(_text(chart.y_label))
@@ -135,26 +135,27 @@ def _bars(axes: Axes, chart: Chart) -> None:
 
 
 def _lines(axes: Axes, chart: Chart) -> None:
+    xs = {x for series in chart.series for x in series.x}
+    # Where bars of several series would lie on each other, each series is moved a little to the side.
+    crowded = sum(_errors(series) is not None for series in chart.series) > 1 and len(xs) <= 12
     for k, series in enumerate(chart.series):
-        aside = _aside(chart, k)
+        aside = 0.02 * (max(xs) - min(xs)) * (k - (len(chart.series) - 1) / 2) if crowded else 0.0
+        where, errors = np.array(series.x) + aside, _errors(series)
         many, marker = len(series.x) > 12, MARKERS[series.colour % len(MARKERS)]
         look: dict[str, Any] = {"color": _colour(series), "label": _text(series.name), "marker": marker}
         style = "none" if series.loose else "--" if series.dashed else "-"
-        if many and _errors(series) is not None:
+        if many and errors is not None:
             axes.fill_between(series.x, _filled(series.low), _filled(series.high), color=_colour(series), alpha=0.18)
-        if any(value is not None for value in series.paper):
-            axes.plot(series.x + aside, _filled(series.paper), color=_colour(series), markersize=7, **DIAMOND)
-        errors = None if many else _errors(series)
-        axes.errorbar(series.x + aside, _filled(series.y), yerr=errors, markersize=2 if many else 4, linestyle=style,
-                      capsize=2, **look)  # fmt: skip
-    for where, name in chart.marks:
-        axes.axvline(float(where), color="grey", linestyle=":", linewidth=1)
+        if series.paper:
+            axes.plot(where, _filled(series.paper), color=_colour(series), markersize=7, **DIAMOND)
+        axes.errorbar(where, _filled(series.y), yerr=None if many else errors, markersize=2 if many else 4,
+                      linestyle=style, capsize=2, **look)  # fmt: skip
+    for at, name in chart.marks:
+        axes.axvline(float(at), color="grey", linestyle=":", linewidth=1)
         round_ = _text(name.removeprefix("round "))
-        axes.annotate(round_, (float(where), 1), xycoords=("data", "axes fraction"), fontsize=7)
+        axes.annotate(round_, (float(at), 1), xycoords=("data", "axes fraction"), fontsize=7)
     if chart.diagonal:
         axes.plot([0, 100], [0, 100], color="grey", linestyle=":", linewidth=1)
-    if any(value is not None for series in chart.series for value in series.paper):
-        axes.plot([], [], color=INK, label="the paper", **DIAMOND)
     if chart.log_x:
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -162,21 +163,13 @@ def _lines(axes: Axes, chart: Chart) -> None:
         axes.xaxis.set_minor_formatter(NullFormatter())
     if chart.categories:  # names in place of the numbers 0, 1, 2
         axes.set_xticks(range(len(chart.categories)), [_text(c) for c in chart.categories])
-    elif (xs := {x for series in chart.series for x in series.x}) and len(xs) < 8 and all(x == int(x) for x in xs):
+    elif xs and len(xs) < 8 and all(x == int(x) for x in xs):
         axes.set_xticks(sorted(xs))
     if chart.y_range:
         axes.set_ylim(*map(float, chart.y_range))
     axes.set_xlabel(_text(chart.x_label))
     axes.set_ylabel(_text(chart.y_label))
     axes.grid(axis="y", alpha=0.25)
-
-
-def _aside(chart: Chart, k: int) -> np.ndarray:
-    """A step to the side for each point of series ``k``, where bars of several would lie on each other."""
-    xs = [x for series in chart.series for x in series.x]
-    crowded = sum(_errors(series) is not None for series in chart.series) > 1 and len(set(xs)) <= 12
-    step = 0.02 * (max(xs) - min(xs)) * (k - (len(chart.series) - 1) / 2) if crowded else 0.0
-    return np.full(len(chart.series[k].x), step)
 
 
 def _heat(axes: Axes, chart: Chart) -> None:

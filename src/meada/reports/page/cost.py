@@ -21,16 +21,13 @@ def chosen(experiment: Experiment) -> Section | None:
     """The rules, the step that each of them chose, and its accuracy."""
     rows: list[tuple[Cell, ...]] = []
     for group in experiment.groups:
-        for rule in RULES:
-            runs, summary = group.scored(rule), group.summary(rule, "mean")
-            if summary is None:
-                continue
+        for rule in filter(group.scored, RULES):
+            runs, summary = group.scored(rule), group.mean(rule, "mean")
             steps = [r.record.get("selected", {}).get(rule, {}).get("step") for r in runs]
+            listed = ", ".join("?" if s is None else f"{s:,}" for s in steps)
             own = [float(r.record["source"][rule]["accuracy"]) for r in runs if "source" in r.record]
-            rows.append((
-                group.label, rule, ", ".join("?" if s is None else f"{s:,}" for s in steps),
-                summary.mean, summary.std, sum(own) / len(own) if own else None, len(runs),
-            ))  # fmt: skip
+            mean = sum(own) / len(own) if own else None
+            rows.append((group.label, rule, listed, summary.mean, summary.std, mean, len(runs)))
     if not rows:
         return None
     rules = "; ".join(f"{rule}: {what}" for rule, what in RULE_TEXTS.items())
@@ -135,14 +132,20 @@ def equal_time(experiment: Experiment, name: str = "") -> Section | None:
     if not plain or len(groups) < 2:
         return None
     base, budget = plain[0].label, summarise([training_seconds(run) for run in plain[0].runs]).mean
+    curves: list[Series] = []
     rows: list[tuple[Cell, ...]] = []
     for group in groups:
+        scores = [candidates(run) for run in group.runs]
+        common = sorted(set.intersection(*map(set, scores)))  # candidates that all seeds have
+        values = [[of[step] for of in scores] for step in common]
+        times = [sum(seconds_at(run, step) for run in group.runs) / len(scores) / 60 for step in common]
+        curves.append(band(group.label, values, times, group.colour, several=len(scores) > 1))
         cells = [_reached([reached(run, k * budget) for run in group.runs]) for k in TIMES]
-        end = _reached([max(candidates(run).items()) for run in group.runs])
+        end = _reached([max(of.items()) for of in scores])
         minutes = spread(summarise([training_seconds(run) / 60 for run in group.runs]), 1)
         rows.append((group.label, *cells, end, minutes, len(group.runs)))
-    times = (f"{k} x {base}'s time" for k in TIMES[1:])
-    columns = ("method", f"when {base} ends", *times, "at the end", "minutes", "seeds")
+    later = (f"{k} x {base}'s time" for k in TIMES[1:])
+    columns = ("method", f"when {base} ends", *later, "at the end", "minutes", "seeds")
     machines = sorted({run.machine for group in groups for run in group.runs})
     care = " Compare times of different machines with care." if len(machines) > 1 else ""
     return Section("Accuracy in equal time", (
@@ -151,21 +154,12 @@ def equal_time(experiment: Experiment, name: str = "") -> Section | None:
              "then, with its step. A minimisation step is taken to last as long as any other of its run. A method that "
              "has ended keeps its last value; 'at the end' compares equal steps."),
         Chart("lines", "Mean accuracy on the targets' subsets against training time (bands: lowest to highest seed)",
-              tuple(map(_curve, groups)), "minutes", "accuracy (%)", name=f"time-{name or experiment.data}",
+              tuple(curves), "minutes", "accuracy (%)", name=f"time-{name or experiment.data}",
               log_x=True),
         Table("", columns, tuple(rows)),
         Text(f"Measured on: {'; '.join(machines)}.{care}"),
         *_time_to_accuracy(groups),
     ))  # fmt: skip
-
-
-def _curve(group: Group) -> Series:
-    """Mean over the seeds of accuracy and of time at each candidate that all of them have."""
-    scores = [candidates(run) for run in group.runs]
-    steps = sorted(set.intersection(*(set(of) for of in scores)))
-    values = [[of[step] for of in scores] for step in steps]
-    times = (sum(seconds_at(run, step) for run in group.runs) / len(group.runs) / 60 for step in steps)
-    return band(group.label, values, times, group.colour, several=len(scores) > 1)
 
 
 def _time_to_accuracy(groups: Sequence[Group]) -> Iterator[Block]:

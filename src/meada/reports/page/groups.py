@@ -8,16 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from meada.evaluation.statistics import (
-    Difference,
-    Interval,
-    Summary,
-    image_interval,
-    over_seeds,
-    paired_bootstrap,
-    summarise,
-    t_interval,
-)
+from meada.evaluation import statistics
+from meada.evaluation.statistics import Difference, Interval, Summary, summarise
 from meada.methods import METHODS, Method
 from meada.reports.runs import Run
 
@@ -60,34 +52,34 @@ class Group:
     def values(self, rule: str, domain: str, score: str = "accuracy") -> list[float]:
         return [*self.by_seed(rule, domain, score).values()]
 
-    def summary(self, rule: str, domain: str, score: str = "accuracy") -> Summary | None:
-        values = self.values(rule, domain, score)
-        return summarise(values) if values else None
+    def mean(self, rule: str, domain: str) -> Summary:
+        return summarise(self.values(rule, domain))
+
+    def summary(self, rule: str, domain: str) -> Summary | None:
+        """The mean over the seeds; None where no run has scores."""
+        return self.mean(rule, domain) if self.scored(rule) else None
 
     def interval(self, rule: str, domain: str) -> Interval | None:
         """95 % interval of the mean accuracy: over seeds, or over images for a single run; None without predictions."""
         runs = self.scored(rule)
         if len(runs) > 1:
-            return t_interval(self.values(rule, domain))
+            return statistics.t_interval(self.values(rule, domain))
         correct = _correct(runs[0], rule, domain, self.domains) if runs else None
-        return None if correct is None else image_interval(correct)
+        return None if correct is None else statistics.image_interval(correct)
 
     def minus(self, base: "Group", rule: str, domain: str) -> Difference:
         """This group less another: of two methods where both have several runs, else of two models, one run of each."""
         ours, theirs = (g.by_seed(rule, domain) for g in (self, base))
-        gap = over_seeds(ours, theirs)
+        gap = statistics.over_seeds(ours, theirs)
         if gap.about == "methods":
             return gap
         seed = min(ours.keys() & theirs.keys(), default=None)
-        a, b = (next(r for r in g.scored(rule) if seed is None or r.seed == seed) for g in (self, base))
-        pair = [_correct(run, rule, domain, self.domains) for run in (a, b)]
-        if pair[0] is None or pair[1] is None or _labels_seen(a, rule) != _labels_seen(b, rule):
-            return Difference(ours[a.seed] - theirs[b.seed])
-        return paired_bootstrap(*pair)
-
-
-def _labels_seen(run: Run, rule: str) -> dict[str, list[int]]:
-    return {name: parts["label"].tolist() for name, parts in run.predictions(rule).items()}
+        pair = [next(r for r in g.scored(rule) if seed is None or r.seed == seed) for g in (self, base)]
+        correct = [_correct(run, rule, domain, self.domains) for run in pair]
+        labels = [{k: v["label"].tolist() for k, v in run.predictions(rule).items()} for run in pair]
+        if any(one is None for one in correct) or labels[0] != labels[1]:
+            return Difference(ours[pair[0].seed] - theirs[pair[1].seed])
+        return statistics.paired_bootstrap(*correct)
 
 
 def _correct(run: Run, rule: str, domain: str, domains: Sequence[str]) -> Any:
@@ -95,23 +87,20 @@ def _correct(run: Run, rule: str, domain: str, domains: Sequence[str]) -> Any:
 
     rows of one set, other domains are sets of their own. None without predictions.
     """
-    names = domains if domain == "mean" else (domain,)
-    if any(name not in run.predictions(rule) for name in names):
-        return None
-    sets = {name: _rows(run, rule, name) for name in names}
+    sets: dict[str, Any] = {}
+    results, predictions = run.results(rule), run.predictions(rule)
+    for name in domains if domain == "mean" else (domain,):
+        if name not in predictions:
+            return None
+        severities = len(results[name].get("by_severity", {}).get("accuracy", [0]))  # a row for each
+        right = predictions[name]["guess"] == predictions[name]["label"]
+        sets[name] = right.numpy().reshape(severities, -1)
     if domain != "mean":
         return sets[domain]
-    corrupted = all("by_severity" in run.results(rule)[name] for name in names)
+    corrupted = all("by_severity" in results[name] for name in sets)
     if corrupted and len({rows.shape for rows in sets.values()}) == 1:
         return np.concatenate(list(sets.values()))
     return sets
-
-
-def _rows(run: Run, rule: str, domain: str) -> Any:
-    """A row per severity of the same pictures."""
-    parts = run.predictions(rule)[domain]
-    severities = len(run.results(rule)[domain].get("by_severity", {}).get("accuracy", [0]))
-    return (parts["guess"] == parts["label"]).numpy().reshape(severities, -1)
 
 
 @dataclass(frozen=True)
@@ -174,11 +163,9 @@ def left_out(runs: Sequence[Run]) -> list[str]:
 
 def _place(run: Run) -> tuple[str, ...]:
     record = run.record
-    domains = tuple(record["results"].get("last", {})) or tuple(
-        str(name) for name in run.recipe.get("data", {}).get("targets", ())
-    )
+    domains = record["results"].get("last") or run.recipe.get("data", {}).get("targets", ())
     about = (record.get("data", ""), record.get("network", ""), f"{record.get('scale', 1):g}")
-    return (*map(str, about), *domains)
+    return (*map(str, about), *map(str, domains))
 
 
 def groups(runs: Sequence[Run], domains: tuple[str, ...]) -> tuple[Group, ...]:
@@ -201,9 +188,9 @@ def colours(methods: Sequence[str]) -> list[int]:
     taken: list[int] = []
     wished = {COLOURS[method] for method in methods if method in COLOURS}
     for method in methods:
-        free = (k for k in range(len(methods) + len(COLOURS)) if k not in {*taken, *wished})
-        wish = COLOURS.get(method)
-        taken.append(wish if wish is not None and wish not in taken else next(free))
+        free = next(k for k in range(len(methods) + len(COLOURS)) if k not in {*taken, *wished})
+        wish = COLOURS.get(method, free)
+        taken.append(free if wish in taken else wish)
     return taken
 
 

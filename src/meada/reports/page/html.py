@@ -10,7 +10,6 @@ from string import Template
 from meada import __version__
 from meada.machine.terminal import printable
 from meada.reports.page.blocks import Block, Cell, Chart, Gallery, Page, Table, Text, marked, slug
-from meada.reports.page.charts import svg
 
 FOLDED = 24  # rows: a longer table is opened by whoever wants it
 BREAKABLE = 60  # letters: a cell of more may be broken into lines
@@ -76,15 +75,13 @@ def _table(table: Table, *, fold: bool = True) -> str:
     if fold and len(table.rows) > FOLDED:
         inside = _table(table, fold=False)
         return f"<details><summary>{title}: {len(table.rows)} rows</summary>{inside}</details>\n"
-    columns = list(zip(table.columns, table.numeric(), strict=True))
-    head = "".join(
-        f'<th scope="col"{_class(num)}><button type="button">{escape(name)}</button></th>' for name, num in columns
-    )
-    cells = (
-        "".join(_cell(table, name, cell, num) for (name, num), cell in zip(columns, row, strict=True))
-        for row in table.rows
-    )
-    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    classes = (' class="num"' if numeric else "" for numeric in table.numeric())
+    columns = list(zip(table.columns, classes, strict=True))
+    head = "".join(f'<th scope="col"{num}><button type="button">{escape(name)}</button></th>' for name, num in columns)
+    body = ""
+    for row in table.rows:
+        cells = (_cell(table, name, cell, num) for (name, num), cell in zip(columns, row, strict=True))
+        body += f"<tr>{''.join(cells)}</tr>"
     return (
         f'<figure><figcaption>{title}<button type="button" class="csv" '
         f'data-name="{slug(table.title)}.csv">CSV</button></figcaption>'
@@ -93,19 +90,17 @@ def _table(table: Table, *, fold: bool = True) -> str:
     )
 
 
-def _cell(table: Table, column: str, cell: Cell, num: bool) -> str:
+def _cell(table: Table, column: str, cell: Cell, num: str) -> str:
     if isinstance(cell, str):
         about = ' class="long"' if len(cell) > BREAKABLE else ""
     else:
-        about = f'{_class(num)} data-value="{"" if cell is None else repr(cell)}"'
+        about = f'{num} data-value="{"" if cell is None else repr(cell)}"'
     return f"<td{about}>{inline(table.shown(column, cell))}</td>"
 
 
-def _class(num: bool) -> str:
-    return ' class="num"' if num else ""
-
-
 def _chart(chart: Chart, name: str) -> str:
+    from meada.reports.page.charts import svg  # matplotlib is an extra
+
     numbers = _table(chart.table(), fold=False)
     return (
         f'<figure class="chart"><figcaption>{escape(chart.title)}</figcaption>'
@@ -118,11 +113,7 @@ def _gallery(gallery: Gallery) -> str:
     columns = []
     for picture in gallery.pictures:
         images = zip(gallery.rows, picture.images, picture.captions, strict=True)
-        columns.append("<div>" + "".join(
-            f"<figure>{_image(image, f'{row}: {caption}')}"
-            f"<figcaption>{escape(row)}: {escape(caption)}</figcaption></figure>"
-            for row, image, caption in images
-        ) + "</div>")  # fmt: skip
+        columns.append("<div>" + "".join(_image(png, f"{row}: {caption}") for row, png, caption in images) + "</div>")
     note = f'<p class="missing">{escape(gallery.note)}</p>' if gallery.note else ""
     return (
         f"<figure><figcaption>{escape(gallery.title)}</figcaption>"
@@ -130,6 +121,6 @@ def _gallery(gallery: Gallery) -> str:
     )
 
 
-def _image(png: bytes, alternative: str) -> str:
-    data = base64.b64encode(png).decode()
-    return f'<img alt="{escape(alternative)}" src="data:image/png;base64,{data}">'
+def _image(png: bytes, text: str) -> str:
+    data, text = base64.b64encode(png).decode(), escape(text)
+    return f'<figure><img alt="{text}" src="data:image/png;base64,{data}"><figcaption>{text}</figcaption></figure>'

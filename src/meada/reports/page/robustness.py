@@ -16,24 +16,23 @@ def calibration(experiment: Experiment, rule: str) -> Section | None:
     groups = [group for group in experiment.groups if group.scored(rule)]
     if not groups:
         return None
-    rows = tuple((g.label, domain, *_means(g, rule, domain)) for g in groups for domain in experiment.columns)
+    rows: list[tuple[Cell, ...]] = []
+    for group in groups:
+        for domain in experiment.columns:
+            names = group.domains if domain == "mean" else (domain,)
+            tested = [run.results(rule)[name] for run in group.scored(rule) for name in names]
+            known = [all(score in one for one in tested) for score in SCORES]
+            means = (_mean(group.values(rule, domain, s)) if k else None for s, k in zip(SCORES, known, strict=True))
+            rows.append((group.label, domain, *means))
     columns = ("method", "domain", "ECE", "NLL (nats)", "Brier")
-    digits = {name: 3 for name in columns}
     blocks: list[Block] = [
         Text("A network that is 80 % sure should be right 8 times in 10. ECE is the mean gap "
              "between the two; NLL and Brier score also punish being wrong. Lower is better."),
-        Table("Calibration, mean over seeds", columns, rows, digits),
+        Table("Calibration, mean over seeds", columns, tuple(rows), {name: 3 for name in columns}),
     ]  # fmt: skip
     charts = _diagrams(experiment, groups, rule)
     blocks += charts or [Text("No reliability diagrams: these runs have no predictions.safetensors.", "missing")]
     return Section("Calibration", tuple(blocks))
-
-
-def _means(group: Group, rule: str, domain: str) -> tuple[Cell, ...]:
-    names = group.domains if domain == "mean" else (domain,)
-    known = [all(score in run.results(rule)[n] for run in group.scored(rule) for n in names) for score in SCORES]
-    scores = zip(SCORES, known, strict=True)
-    return tuple(_mean(group.values(rule, domain, score)) if there else None for score, there in scores)
 
 
 def _diagrams(experiment: Experiment, groups: list[Group], rule: str) -> list[Block]:
@@ -74,29 +73,27 @@ def reliability_curve(name: str, confidence: Tensor, right: Tensor, colour: int)
 
 def attacked(experiment: Experiment) -> Section | None:
     """From ``attack.json``, which ``meada evaluate --pgd`` writes."""
-    attacked_groups = [(g, [a for run in g.runs if (a := run.attack())]) for g in experiment.groups]
-    attacked_groups = [(group, attacks) for group, attacks in attacked_groups if attacks]
-    if not attacked_groups:
+    measured = [(group, [found for run in group.runs if (found := run.attack())]) for group in experiment.groups]
+    every = [attack for _, attacks in measured for attack in attacks]
+    if not every:
         return None
-    one = attacked_groups[0][1][0]
-    names = tuple(dict.fromkeys(n for _, attacks in attacked_groups for a in attacks for n in a["domains"]))
-    series, rows = [], []
-    for group, attacks in attacked_groups:
-        for which in ("clean", "attacked"):
-            means = [_mean([a["domains"][n][which] for a in attacks if n in a["domains"]]) for n in names]
-            series.append(Series(f"{group.label}, {which}", tuple(means), colour=group.colour,
-                                 dashed=which == "attacked"))  # fmt: skip
-        for n in names:
-            each = [a["domains"][n] for a in attacks if n in a["domains"]]
-            scores = (_mean([e[w] for e in each]) for w in ("clean", "attacked"))
-            rows.append((group.label, n, *scores, sum(e["n"] for e in each), len(each)))
-    intro = (
-        f"{one['attack']} changes every pixel by at most {one['radius']:g} levels of 255 in {one['steps']} steps, with "
-        f"full access to the network ('{one['rule']}' checkpoint). None of these methods is a defence against it."
-    )
+    one, names = every[0], tuple(dict.fromkeys(name for attack in every for name in attack["domains"]))
+    series: list[Series] = []
+    rows: list[tuple[Cell, ...]] = []
+    for group, attacks in measured:
+        found = {n: [a["domains"][n] for a in attacks if n in a["domains"]] for n in names}
+        for which in ("clean", "attacked") if attacks else ():
+            means = tuple(_mean([scores[which] for scores in each]) for each in found.values())
+            name = f"{group.label}, {which}"
+            series.append(Series(name, means, colour=group.colour, dashed=which == "attacked"))
+        for name, each in found.items() if attacks else ():
+            means = tuple(_mean([scores[which] for scores in each]) for which in ("clean", "attacked"))
+            rows.append((group.label, name, *means, sum(scores["n"] for scores in each), len(each)))
     columns = ("method", "domain", "clean", "attacked", "images", "seeds")
     return Section("Under a small attack", (
-        Text(intro),
+        Text(f"{one['attack']} changes every pixel by at most {one['radius']:g} levels of 255 in {one['steps']} steps, "
+             f"with full access to the network ('{one['rule']}' checkpoint). None of these methods is a defence "
+             "against it."),
         Chart("bars", "Accuracy without and under attack", tuple(series), "domain",
               "accuracy (%)", names, y_range=(0, 100)),
         Table("Accuracy (%) without and under attack", columns, tuple(rows)),
@@ -111,43 +108,36 @@ def corruptions(experiment: Experiment, rule: str) -> Section | None:
     groups = [group for group in experiment.groups if group.scored(rule)]
     if not experiment.corrupted or not groups:
         return None
-    every = [_by_severity(experiment, group, rule) for group in groups]
+    tables = [[run.results(rule) for run in group.scored(rule)] for group in groups]
+    severity = lambda one: [one[domain]["by_severity"]["accuracy"] for domain in experiment.domains]
+    every = [np.array([severity(one) for one in of]) for of in tables]  # of each group, runs x corruptions x severities
     severities = range(1, every[0].shape[2] + 1)
-    curves = tuple(
-        band(g.label, values.mean(1).T.tolist(), severities, g.colour) for g, values in zip(groups, every, strict=True)
-    )
-    blocks: list[Block] = [
-        Text(f"Every test image under {len(experiment.domains)} corruptions, each at {len(severities)} severities from "
-             f"the mildest to the worst. {_clean(groups, rule)}"),
-        Chart("lines", "Accuracy by severity, mean over the corruptions; bars span the seeds", curves, "severity",
-              "accuracy (%)"),
-    ]  # fmt: skip
-    means = [values.mean(0) for values in every]
-    ends = (min(float(m.min()) for m in means), max(float(m.max()) for m in means))
+    ticks, means = tuple(map(str, severities)), [values.mean(0) for values in every]
+    extremes = (min(float(m.min()) for m in means), max(float(m.max()) for m in means))
+    curves, maps = [], []
     rows: list[tuple[Cell, ...]] = []
-    for group, values in zip(groups, means, strict=True):
-        lines = dict(zip(experiment.domains, values.tolist(), strict=True))
+    for group, values, mean in zip(groups, every, means, strict=True):
+        curves.append(band(group.label, values.mean(1).T.tolist(), severities, group.colour))
+        lines = dict(zip(experiment.domains, mean.tolist(), strict=True))
         series = tuple(Series(name, tuple(line)) for name, line in lines.items())
         title = f"{group.label}: accuracy (%) by corruption and severity"
-        ticks = tuple(map(str, severities))
-        blocks.append(Chart("heat", title, series, "severity", "corruption", ticks, y_range=ends, small=True))
+        maps.append(Chart("heat", title, series, "severity", "corruption", ticks, y_range=extremes, small=True))
         rows += [(group.label, name, *line, float(np.mean(line))) for name, line in lines.items()]
     columns = ("method", "corruption", *(f"severity {k}" for k in severities), "mean")
-    blocks.append(Table("Accuracy (%) by corruption and severity", columns, tuple(rows)))
-    return Section("Corruptions", tuple(blocks))
-
-
-def _by_severity(experiment: Experiment, group: Group, rule: str) -> np.ndarray:
-    """Runs x corruptions x severities."""
-    return np.array(
-        [[run.results(rule)[d]["by_severity"]["accuracy"] for d in experiment.domains] for run in group.scored(rule)]
-    )
+    return Section("Corruptions", (
+        Text(f"Every test image under {len(experiment.domains)} corruptions, each at {len(severities)} severities from "
+             f"the mildest to the worst. {_clean(groups, rule)}"),
+        Chart("lines", "Accuracy by severity, mean over the corruptions; bars span the seeds", tuple(curves),
+              "severity", "accuracy (%)"),
+        *maps,
+        Table("Accuracy (%) by corruption and severity", columns, tuple(rows)),
+    ))  # fmt: skip
 
 
 def _clean(groups: list[Group], rule: str) -> str:
     means = []
     for group in groups:
         clean = [run.record.get("clean", {}).get(rule) for run in group.scored(rule)]
-        if values := [float(scores["accuracy"]) for scores in clean if scores is not None]:
-            means.append(f"{group.label} {sum(values) / len(values):.1f} %")
+        if (mean := _mean([float(scores["accuracy"]) for scores in clean if scores is not None])) is not None:
+            means.append(f"{group.label} {mean:.1f} %")
     return f"Without corruption: {', '.join(means)}." if means else ""

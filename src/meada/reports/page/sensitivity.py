@@ -1,9 +1,11 @@
 """The study of ME-ADA's settings: how far each moves accuracy on unseen domains."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 
 from meada.evaluation.statistics import residual, summarise, tukey_range
-from meada.reports.page.blocks import Block, Cell, Chart, Section, Series, Table, Text
+from meada.reports.page.blocks import Cell, Chart, Section, Series, Table, Text
 from meada.reports.page.cost import spread
 from meada.reports.page.groups import COLOURS
 from meada.reports.runs import Run
@@ -35,36 +37,24 @@ def place(run: Run) -> tuple[str, Value] | None:
 
 def grouped(runs: Sequence[Run]) -> dict[str, Values]:
     """Setting -> value -> runs, the centre's among them; ``erm`` apart."""
-    places = [(place(run), run) for run in runs]
-    centre = [run for where, run in places if where == ("centre", "")]
-    found: dict[str, Values] = {"erm": {"": [r for where, r in places if where == ("erm", "")]}}
+    places: dict[tuple[str, Value] | None, list[Run]] = defaultdict(list)
+    for run in runs:
+        places[place(run)].append(run)
+    found: dict[str, Values] = {"erm": {"": places["erm", ""]}}
     for setting, (paper, *_) in STUDY.items():
-        values: Values = {paper: centre}
-        for where, run in places:
-            if where and where[0] == setting:
-                values.setdefault(where[1], []).append(run)
-        found[setting] = dict(sorted(values.items(), key=lambda item: _order(item[0])))
+        values = {where[1]: held for where, held in places.items() if where and where[0] == setting}
+        found[setting] = dict(sorted({paper: places["centre", ""], **values}.items(), key=itemgetter(0)))
     return found
 
 
-def _order(value: Value) -> tuple[float, str]:
-    return (float(value), "") if not isinstance(value, str) else (0.0, value)
-
-
 def common(values: Mapping[Value, Sequence[Run]]) -> Values:
-    """For each value that was run, the runs with the seeds that all values have.
+    """For each value, the runs with the seeds that all values have.
 
     Runs with one seed begin with the same weights and see the same batches; a value with a lucky seed more would look
     better than it is.
     """
-    there = {value: runs for value, runs in values.items() if runs}
-    seeds = set.intersection(*({run.seed for run in runs} for runs in there.values()))
-    return {value: [run for run in runs if run.seed in seeds] for value, runs in there.items()}
-
-
-def comparable(values: Mapping[Value, Sequence[Run]]) -> bool:
-    """Whether two values or more were run, with a seed that all of them have."""
-    return sum(map(bool, values.values())) > 1 and all(common(values).values())
+    seeds = set.intersection(*({run.seed for run in runs} for runs in values.values()))
+    return {value: [run for run in runs if run.seed in seeds] for value, runs in values.items()}
 
 
 class Study:
@@ -74,7 +64,8 @@ class Study:
         self.runs, self.domains = runs, domains
         found = grouped(runs)
         self.erm = found.pop("erm")[""]
-        self.settings = {k: v for k, v in found.items() if comparable(v)}
+        there = {k: {value: held for value, held in v.items() if held} for k, v in found.items()}
+        self.settings = {k: v for k, v in there.items() if len(v) > 1 and all(common(v).values())}
         self.missing = [f"{NAMES[k]} = {v}" for k, values in STUDY.items() for v in values if not found[k].get(v)]
         scores = [self.score(run) for run in runs]
         self.noise = residual(scores, [place(run) for run in runs], [run.seed for run in runs])
@@ -104,21 +95,30 @@ def sensitivity(runs: Sequence[Run], domains: Sequence[str]) -> Section:
     order = sorted(study.settings, key=lambda setting: -study.reach(setting))
     columns = ("setting", "value", *domains, "mean", "minutes", "n")
     rows = [_row(study, "(ERM)", "", study.erm)] if study.erm else []
+    reached = []
     for setting in order:
-        for value, group in study.settings[setting].items():
-            if group:
-                rows.append(_row(study, NAMES[setting], _named(setting, value), group))
-    blocks: list[Block] = [
+        rows += [_row(study, NAMES[setting], _named(setting, v), group) for v, group in study.settings[setting].items()]
+        reach, chance = study.reach(setting), study.chance(setting)
+        word = f", {'beyond' if reach > chance else 'within'} the {chance:.1f} of chance" if chance is not None else ""
+        reached.append(f"{NAMES[setting]} ({reach:.1f} points{word})")
+    noise = "How much of that is chance is not known: too few settings have two seeds."
+    if study.noise is not None:
+        noise = (
+            "Values are compared at the seeds that all of a setting's values have. What neither seed nor setting "
+            f"explains has a standard deviation of {study.noise[0]:.1f} points ({study.noise[1]} degrees of freedom). "
+            "Chance: the reach that as many values exceed in 1 of 20 such studies if none of them matters (Tukey's "
+            "studentised range)."
+        )
+    return Section("Which settings to tune first", (
         Text(f"Short runs ({', '.join(SHORT)}), one setting of ME-ADA changed at a time; checkpoint: the last training "
              f"step; {len(runs)} runs from `meada reproduce sensitivity`. Accuracies of runs this short are below "
              "Table 1's; what counts is how far a setting moves them, compared with the spread over seeds."),
         Text("In the order in which to tune them, with the points between a setting's best and worst value: "
-             + "; ".join(f"{NAMES[k]} ({_reach(study, k)})" for k in order) + ". " + _noise(study)),
+             f"{'; '.join(reached)}. {noise}"),
         Table("", columns, tuple(rows)),
         *([Text(f"Without a finished run: {', '.join(study.missing)}.", "missing")] if study.missing else []),
         *(chart(study, setting) for setting in order),
-    ]  # fmt: skip
-    return Section("Which settings to tune first", tuple(blocks))
+    ))  # fmt: skip
 
 
 def _named(setting: str, value: Value) -> str:
@@ -131,26 +131,9 @@ def _row(study: Study, setting: str, value: str, runs: Sequence[Run]) -> tuple[C
     return (setting, value, *scores, summarise([run.minutes for run in runs]).mean, len(runs))
 
 
-def _reach(study: Study, setting: str) -> str:
-    reach, chance = study.reach(setting), study.chance(setting)
-    if chance is None:
-        return f"{reach:.1f} points"
-    return f"{reach:.1f} points, {'beyond' if reach > chance else 'within'} the {chance:.1f} of chance"
-
-
-def _noise(study: Study) -> str:
-    if study.noise is None:
-        return "How much of that is chance is not known: too few settings have two seeds."
-    return (
-        "Values are compared at the seeds that all of a setting's values have. What neither seed nor setting explains "
-        f"has a standard deviation of {study.noise[0]:.1f} points ({study.noise[1]} degrees of freedom). Chance: the "
-        "reach that as many values exceed in 1 of 20 such studies if none of them matters (Tukey's studentised range)."
-    )
-
-
 def chart(study: Study, setting: str) -> Chart:
     """Each run a point, the mean over the common seeds a line; values are evenly spaced, as they span magnitudes."""
-    there = {value: runs for value, runs in study.settings[setting].items() if runs}
+    there = study.settings[setting]
     each = [(k, study.score(run)) for k, runs in enumerate(there.values()) for run in runs]
     named = isinstance(next(iter(there)), str)  # names have no order
     series = [

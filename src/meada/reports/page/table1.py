@@ -1,10 +1,12 @@
 """Table 1 and Figure 1: digits, with the differences between methods and the paper's order of them."""
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+from itertools import combinations, pairwise
 
 from meada.errors import MeadaError
 from meada.evaluation.selection import RULE_TEXTS, RULES
-from meada.evaluation.statistics import LEVEL, Verdict, over_seeds, page_trend, summarise, verdicts
+from meada.evaluation.statistics import LEVEL, Verdict, over_seeds, page_trend, verdicts
 from meada.reports.page.blocks import Cell, Page, Section, Table, Text
 from meada.reports.page.cost import bill, equal_time, records, spread
 from meada.reports.page.groups import Experiment, Group, experiment
@@ -29,17 +31,20 @@ def table1(runs: Sequence[Run], command: str) -> Page:
     if not runs:
         raise MeadaError("Table 1 must have runs on digits, got none")
     domains = [d for d in PAPER["digits"]["domains"] if all(d in run.results("last") for run in runs)]
-    chosen = _experiment([run for run in runs if shipped(run) or _longer(run)], domains)
+    chosen = _experiment([run for run in runs if _stands(run)], domains)
     varied = [run for run in runs if shipped(run, {"plan.rounds"})]
-    looked = [run for run in runs if _looked_closer(run, chosen)]
+    kept = {(run.method, run.seed) for run in chosen.runs() if run.method in PAPER["digits"]["mean"]}
+    again = [run for run in runs if (run.method, run.seed) in kept and not shipped(run)]
+    looked = [run for run in again if shipped(run, SELECTION_KEYS)]
     study = of_study(runs)
     sections = [
         *_chosen(chosen, looked),
         rounds_section(_experiment(varied, domains), "last"),
         sensitivity(study, domains) if study else None,
         records(used := [r for r in runs if r in (*chosen.runs(), *varied, *looked, *study)]),
-        _left_out([run for run in runs if run not in used]),
     ]
+    if names := ", ".join(f"`{run.name}`" for run in runs if run not in used):
+        sections.append(Section("Left out", (Text(f"Neither a shipped recipe nor part of the study: {names}."),)))
     absent = ", ".join(d for d in PAPER["digits"]["domains"] if d not in domains)
     missing = f" {absent}: no run was tested on it." if absent else ""
     about = Text(
@@ -59,16 +64,18 @@ def shipped(run: Run, but: Set[str] = frozenset()) -> bool:
     return whole and run.changed is not None and run.changed.keys() <= but
 
 
-def _longer(run: Run) -> bool:
-    """A method that the paper does not have, trained for longer than its recipe says: as long as a dearer one takes."""
+def _stands(run: Run) -> bool:
+    """Whether a run stands in the table: a shipped recipe's, or that of a method which the paper does not have,
+
+    trained for longer than its recipe says: as long as a dearer one takes.
+    """
     if run.method in PAPER["digits"]["mean"] or not shipped(run, {"plan.total_steps"}):
-        return False
-    return run.settings.plan.total_steps > load_recipe(run.settings.name).plan.total_steps
+        return shipped(run)
+    return run.settings.plan.total_steps >= load_recipe(run.settings.name).plan.total_steps
 
 
 def _chosen(experiment: Experiment, looked: Sequence[Run]) -> list[Section | None]:
-    groups = _named(experiment.groups)
-    if not groups:
+    if not (groups := _named(experiment.groups)):
         return []
     return [
         _table(experiment),
@@ -98,8 +105,8 @@ def _table(experiment: Experiment) -> Section:
         if any(papers):
             rows.append((group.label, "the paper (oracle)", *(f"{p.mean:.2f}" if p else None for p in papers), 10))
         for rule in filter(group.scored, RULES):
-            found = [group.summary(rule, d) for d in experiment.columns]
-            rows.append((group.label, rule, *(spread(s) if s else None for s in found), len(group.scored(rule))))
+            means = (spread(group.mean(rule, d)) for d in experiment.columns)
+            rows.append((group.label, rule, *means, len(group.scored(rule))))
     known = "; ".join(f"{rule}: {what}" for rule, what in RULE_TEXTS.items())
     columns = ("method", "checkpoint", *experiment.columns, "n")
     return Section("Table 1", (
@@ -123,12 +130,17 @@ def gap_cell(verdict: Verdict) -> str:
 
 
 def _differences(experiment: Experiment, groups: Mapping[str, Group]) -> Section | None:
+    """Also of methods that the paper does not have: with ERM, with ME-ADA and with variants of themselves."""
+    known = {name for pair in PAIRS for name in pair}
+    later = [name for name in groups if name not in known]
+    others = [(name, rival) for name in later for rival in ("erm", "meada")]
+    others += [pair for pair in combinations(later, 2) if groups[pair[0]].method == groups[pair[1]].method]
     rows: list[tuple[Cell, ...]] = []
-    for better, worse in (*PAIRS, *_later_pairs(groups)):
-        if better in groups and worse in groups:
-            pairs = [[groups[m].by_seed("last", d) for m in (better, worse)] for d in experiment.columns]
-            found = verdicts([over_seeds(*pair) for pair in pairs])
-            name = f"{groups[better].label} - {groups[worse].label}"
+    for pair in (*PAIRS, *others):
+        if groups.keys() >= set(pair):
+            seeds = [[groups[name].by_seed("last", d) for name in pair] for d in experiment.columns]
+            found = verdicts([over_seeds(*both) for both in seeds])
+            name = " - ".join(groups[name].label for name in pair)
             rows.append((name, *map(gap_cell, found), found[0].difference.seeds))
     if not rows:
         return None
@@ -138,15 +150,6 @@ def _differences(experiment: Experiment, groups: Mapping[str, Group]) -> Section
              f"Checkpoint: {RULE_TEXTS['last']}."),
         Table("", ("difference", *experiment.columns, "seeds"), tuple(rows)),
     ))  # fmt: skip
-
-
-def _later_pairs(groups: Mapping[str, Group]) -> list[tuple[str, str]]:
-    """Methods that the paper does not have, compared with ERM, with ME-ADA and with variants of themselves."""
-    known = {name for pair in PAIRS for name in pair}
-    later = [name for name in groups if name not in known]
-    beside = [(name, rival) for name in later for rival in ("erm", "meada")]
-    alike = [(a, b) for k, a in enumerate(later) for b in later[k + 1 :] if groups[a].method == groups[b].method]
-    return beside + alike
 
 
 def order(groups: Mapping[str, Group]) -> Section | None:
@@ -163,7 +166,7 @@ def order(groups: Mapping[str, Group]) -> Section | None:
         for d in ORDERED:
             kept = sum(scores["meada", d][s] > scores["ada", d][s] > scores["erm", d][s] for s in seeds)
             whole.append((d, rule, f"{kept} of {len(seeds)}", chances[d]))
-        places = [(d, *pair) for d in ORDERED for pair in zip(ORDER, ORDER[1:], strict=False)]
+        places = [(d, *pair) for d in ORDERED for pair in pairwise(ORDER)]
         steps = verdicts([over_seeds(scores[better, d], scores[worse, d]) for d, better, worse in places])
         for (d, better, worse), step in zip(places, steps, strict=True):
             above = sum(scores[better, d][s] > scores[worse, d][s] for s in seeds)
@@ -184,11 +187,10 @@ def judged(chances: Mapping[str, float], steps: Sequence[Verdict]) -> str:
     """Confirmed: the order is there in every domain. Refuted: one step of it is the other way, by more than chance.
 
     >>> from meada.evaluation.statistics import Difference
-    >>> up, unsure, down = (Verdict(Difference(v), p) for v, p in ((2.0, 0.01), (1.0, 0.4), (-2.0, 0.01)))
+    >>> up, unsure = (Verdict(Difference(v), p) for v, p in ((2.0, 0.01), (1.0, 0.4)))
     >>> judged({"svhn": 0.005}, [up, unsure])
     '**confirmed** (p = 0.0050 on svhn; 1 of 2 steps above 0 beyond chance, 0 below)'
-    >>> [judged({"svhn": p}, [step]).split(" (")[0] for p, step in ((0.06, up), (0.0, down))]
-    ['**neither confirmed nor refuted**', '**refuted**']
+
     """
     sure = [step.difference.value for step in steps if step.beyond_chance]
     above, below = sum(v > 0 for v in sure), sum(v < 0 for v in sure)
@@ -198,25 +200,18 @@ def judged(chances: Mapping[str, float], steps: Sequence[Verdict]) -> str:
     return f"**{word}** (p = {ps}; {above} of {len(steps)} steps above 0 beyond chance, {below} below)"
 
 
-def _looked_closer(run: Run, chosen: Experiment) -> bool:
-    """Whether it is one of Table 1's runs again, but for how often and at what its oracle looked."""
-    again = any(run.seed == other.seed and run.method == other.method for other in chosen.runs())
-    return again and run.method in PAPER["digits"]["mean"] and shipped(run, SELECTION_KEYS) and not shipped(run)
-
-
 def _closer(experiment: Experiment, groups: Mapping[str, Group], looked: Sequence[Run]) -> Section:
     """The same training under a finer oracle: how much of a difference is the choice alone."""
     rows: list[tuple[Cell, ...]] = []
     same = True
     for group in _experiment(looked, experiment.domains).groups:
-        seeds = {run.seed for run in group.runs}
-        before = groups[group.method]
-        old = Group(before.label, tuple(r for r in before.runs if r.seed in seeds), experiment.domains)
+        before, seeds = groups[group.method], {run.seed for run in group.runs}
+        old = replace(before, runs=tuple(r for r in before.runs if r.seed in seeds))
         same &= all(old.by_seed("last", d) == group.by_seed("last", d) for d in experiment.domains)
         listed = ", ".join(str(run.seed) for run in group.runs)
         for one in (old, group):
             how = one.runs[0].settings.evaluation
-            cells = [spread(summarise(one.values("oracle", d))) for d in experiment.columns]
+            cells = [spread(one.mean("oracle", d)) for d in experiment.columns]
             rows.append((before.label, f"every {how.every} steps, {how.subset:,} images per target", *cells, listed))
         pairs = [[one.by_seed("oracle", d) for one in (group, old)] for d in experiment.columns]
         moved = verdicts([over_seeds(*pair) for pair in pairs])
@@ -229,10 +224,3 @@ def _closer(experiment: Experiment, groups: Mapping[str, Group], looked: Sequenc
         Table("Accuracy (%) of the oracle's checkpoint", ("method", "oracle looks", *experiment.columns, "seeds"),
               tuple(rows)),
     ))  # fmt: skip
-
-
-def _left_out(runs: Sequence[Run]) -> Section | None:
-    if not runs:
-        return None
-    names = ", ".join(f"`{run.name}`" for run in runs)
-    return Section("Left out", (Text(f"Neither a shipped recipe nor part of the study: {names}."),))

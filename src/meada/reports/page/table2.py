@@ -2,16 +2,16 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import mean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from meada.errors import MeadaError
 from meada.evaluation.selection import RULE_TEXTS
 from meada.reports.page.blocks import Block, Cell, Chart, Page, Section, Table, Text
 from meada.reports.page.cost import bill, records, spread
 from meada.reports.page.groups import Group, colours, title
-from meada.reports.page.paper import BARS, PAPER, printed, seeded, with_intervals
+from meada.reports.page.paper import BARS, PAPER, points, printed
 from meada.reports.runs import Run
 from meada.runs.recipe import load_recipe
 
@@ -23,8 +23,7 @@ COLUMNS = tuple(PAPER["pacs"]["domains"])
 RULES = ("source_val", "oracle")
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One line: a method, whose numbers they are, and a number for each column with its text."""
 
     method: str
@@ -39,43 +38,49 @@ def table2(runs: Iterable[Run]) -> Page:
     sections = []
     for name, labelled in (("with domain labels", True), ("without domain labels", False)):
         lines = rows(runs, labelled)
-        cells = tuple((line.method, line.whose, *_bold(line.texts, best(line, lines))) for line in lines)
-        table = Table("Accuracy (%) on the domain held out", ("method", "whose", *COLUMNS), cells)
+        cells = []
+        for line in lines:
+            bold = zip(line.texts, best(line, lines), strict=True)
+            cells.append((line.method, line.whose, *(f"**{text}**" if top else text for text, top in bold)))
+        table = Table("Accuracy (%) on the domain held out", ("method", "whose", *COLUMNS), tuple(cells))
         sections.append(Section(f"Methods {name}", (table,)))
-    if runs:
-        sections = [_figure(runs), *sections, *_scaled(runs), bill(_groups(runs))]
-    sections.append(Section("How these numbers were made", tuple(map(Text, notes(runs)))))
-    return Page("Table 2: PACS", (*sections, *([records(runs)] if runs else [])))
+    how = Section("How these numbers were made", tuple(map(Text, notes(runs))))
+    if not runs:
+        return Page("Table 2: PACS", (*sections, how))
+    return Page("Table 2: PACS", (_figure(runs), *sections, *_scaled(runs), bill(_groups(runs)), how, records(runs)))
 
 
-def _groups(runs: Sequence[Run], target: str = "") -> list[Group]:
-    """A group per method and form, in the paper's order; of one target, or of all."""
+def _groups(runs: Sequence[Run]) -> list[Group]:
+    """A group per method and form, in the paper's order."""
     found: dict[tuple[str, str], list[Run]] = defaultdict(list)
     for run in runs:
-        if not target or target in run.results("last"):
-            found[run.method, form(run)].append(run)
+        found[run.method, form(run)].append(run)
     known = [*PAPER["pacs"]["mean"]]
     ordered = sorted(found, key=lambda key: (known.index(key[0]) if key[0] in known else len(known), *key))
     shades = colours([method for method, _ in ordered])
     return [
-        Group(f"{title(method)}, {kind}", tuple(found[method, kind]), (target,) if target else (), colour)
-        for (method, kind), colour in zip(ordered, shades, strict=True)
+        Group(f"{title(key[0])}, {key[1]}", tuple(found[key]), TARGETS, colour)
+        for key, colour in zip(ordered, shades, strict=True)
     ]
+
+
+def _on(group: Group, target: str) -> Group:
+    """Its runs that held this domain out."""
+    runs = (run for run in group.runs if target in run.results("last"))
+    return replace(group, runs=tuple(runs), domains=(target,))
 
 
 def _figure(runs: Sequence[Run], rule: str = "source_val") -> Section:
     """The table as points: a panel a target that we have, a row a method."""
     targets = [t for t in TARGETS if any(t in run.results("last") for run in runs)]
     series = []
-    for whole in _groups(runs):
-        parts = [next((g for g in _groups(runs, t) if g.label == whole.label), None) for t in targets]
-        found = [g.summary(rule, t) if g else None for g, t in zip(parts, targets, strict=True)]
-        spans = [g.interval(rule, t) if g and g.scored(rule) else None for g, t in zip(parts, targets, strict=True)]
-        papers = [printed("pacs", "", whole.method, t) for t in targets]
-        if any(found):
-            series.append(with_intervals(seeded(whole.label, found), found, spans, papers, colour=whole.colour))
+    for group in _groups(runs):
+        papers = [printed("pacs", "", group.method, t) for t in targets]
+        places = [(_on(group, t), t) for t in targets]
+        series.append(points(group.label, rule, places, papers, counted=True, colour=group.colour))
     about = f"Accuracy on the domain held out, ours and the paper's full runs; ours: {RULE_TEXTS[rule]}"
-    chart = Chart("panels", about, tuple(series), "domain", "accuracy (%)", tuple(targets), name="table2")
+    shown = tuple(one for one in series if any(y is not None for y in one.y))
+    chart = Chart("panels", about, shown, "domain", "accuracy (%)", tuple(targets), name="table2")
     return Section("Ours and the paper's", (chart, Text(BARS)))
 
 
@@ -86,8 +91,8 @@ def _scaled(runs: Sequence[Run]) -> Iterator[Section]:
         return
     steps = sorted({run.record["steps"] / PAPER["pacs"]["steps"] for run in short})
     share = f"{100 * steps[0]:.1f} %" if len(steps) == 1 else f"{100 * steps[0]:.1f} to {100 * steps[-1]:.1f} %"
-    single = all(len(group.runs) == 1 for t in TARGETS for group in _groups(short, t))
-    yield Section("What the scaled form shows, and what it does not", (
+    single = all(len(_on(group, t).runs) <= 1 for t in TARGETS for group in _groups(short))
+    blocks: list[Block] = [
         Text("It shows that every method trains and is scored by the paper's protocol: domains, splits, network, "
              "settings, choice of the checkpoint. It shows differences between methods at this length, as far as the "
              "seeds go" + (": one seed of each says something of these models, and nothing of the methods." if single
@@ -95,56 +100,55 @@ def _scaled(runs: Sequence[Run]) -> Iterator[Section]:
         Text(f"It does not show the paper's accuracies, nor that they can be reached: runs have {share} of the paper's "
              f"{PAPER['pacs']['steps']:,} steps, fewer pictures and, where the notes below say so, layers that began "
              "at random. No test against the paper is made, and no cell is called reproduced."),
-        *_full_cost(short),
-    ))  # fmt: skip
-
-
-def _full_cost(runs: Sequence[Run]) -> Iterator[Block]:
+    ]  # fmt: skip
     rows: list[tuple[Cell, ...]] = []
-    for run in runs:
+    hours_of: dict[str, list[float]] = defaultdict(list)
+    for run in short:
         if found := full_run(run):
             costs, hours = found
             rows.append((title(run.method), *run.results("last"), costs.step, 1000 * costs.climb or None, hours))
-    if not rows:
-        return
-    hours_of = {str(name): [float(row[-1] or 0) for row in rows if row[0] == name] for name, *_ in rows}
-    every = len(TARGETS) * sum(map(mean, hours_of.values()))
-    columns = ("method", "held out", "s per step", "ms per ascent step and picture", "core-hours of a full run")
-    yield Table("A full run, from what the scaled one took", columns, tuple(rows), {"s per step": 2})
-    yield Text("Worked out from these records on their machines: time of a step, of an ascent step and of scoring a "
-               "picture, times their number in the full recipe with all published pictures. "
-               f"The {len(hours_of)} methods on all four targets: about {every:,.0f} core-hours a seed.")  # fmt: skip
+            hours_of[run.method].append(hours)
+    if rows:
+        every = len(TARGETS) * sum(map(mean, hours_of.values()))
+        columns = ("method", "held out", "s per step", "ms per ascent step and picture", "core-hours of a full run")
+        blocks += [
+            Table("A full run, from what the scaled one took", columns, tuple(rows), {"s per step": 2}),
+            Text("Worked out from these records on their machines: time of a step, of an ascent step and of scoring a "
+                 "picture, times their number in the full recipe with all published pictures. "
+                 f"The {len(hours_of)} methods on all four targets: about {every:,.0f} core-hours a seed."),
+        ]  # fmt: skip
+    yield Section("What the scaled form shows, and what it does not", tuple(blocks))
 
 
 def full_run(run: Run) -> "tuple[Costs, float] | None":
     """What its parts took, and core-hours of the recipe without ``-small``; None where there is no such recipe."""
-    from meada.reproduce.cost import Costs, recipe_seconds  # other pages need not load it
+    from meada.reproduce.cost import Costs, run_seconds  # other pages need not load it
 
-    nothing = Costs(step=0.0, climb=0.0, look=0.0)
     ours, seconds = run.settings, run.record["seconds"]
     try:
         full = load_recipe(ours.name.removesuffix("-small"), seed=ours.seed)
     except MeadaError:
         return None
-    climbed, looked = (recipe_seconds(ours, replace(nothing, **{part: 1.0})) for part in ("climb", "look"))
     if ours.plan.batch_size != full.plan.batch_size:
         return None
+    climbed = run_seconds(ours, Costs(step=0.0, climb=1.0, look=0.0))
+    looked = run_seconds(ours, Costs(step=0.0, climb=0.0, look=1.0))
     costs = Costs(
         step=seconds["minimise"] / max(run.record["steps"], 1),
         climb=seconds.get("maximise", 0.0) / climbed if climbed else 0.0,
         look=seconds.get("evaluate", 0.0) / looked if looked else 0.0,
     )
-    whole = recipe_seconds(full, costs)
+    whole = run_seconds(full, costs)
     return None if whole is None else (costs, whole * int(run.record["environment"]["threads"]) / 3600)
 
 
 def rows(runs: Sequence[Run], labelled: bool, rules: Sequence[str] = RULES) -> list[Row]:
     """The paper's line of each method, then ours: one for each form of run and rule of choice."""
-    lines = []
+    groups, lines = _groups(runs), []
     for method, numbers in PAPER["pacs"]["mean"].items():
         if (method in PAPER["pacs"]["labelled"]) == labelled:
             lines.append(Row(title(method), "paper", tuple(numbers), tuple(f"{value:.1f}" for value in numbers)))
-            lines += _ours(title(method), [run for run in runs if run.method == method], rules)
+            lines += [_ours(group, rule) for group in groups if group.method == method for rule in rules]
     return lines
 
 
@@ -157,11 +161,6 @@ def best(line: Row, lines: Sequence[Row]) -> tuple[bool, ...]:
     )
 
 
-def _bold(texts: Sequence[str], which: Sequence[bool]) -> Iterator[str]:
-    for text, strong in zip(texts, which, strict=True):
-        yield f"**{text}**" if strong else text
-
-
 def form(run: Run) -> str:
     """``full``, ``scaled``, or what else a recipe of one's own is: no two are ever averaged."""
     recipe = run.settings
@@ -170,17 +169,13 @@ def form(run: Run) -> str:
     return f"{name}, {run.differences}" if run.differences else name
 
 
-def _ours(name: str, runs: Sequence[Run], rules: Sequence[str]) -> Iterator[Row]:
-    for kind in sorted({form(run) for run in runs}):
-        of_form = [run for run in runs if form(run) == kind]
-        for rule in rules:
-            tested = [[run for run in of_form if target in run.results(rule)] for target in TARGETS]
-            found = [Group("", tuple(of), (t,)).summary(rule, t) for t, of in zip(TARGETS, tested, strict=True)]
-            means = [s.mean for s in found if s]
-            average = sum(means) / len(means) if len(means) == len(TARGETS) else None
-            texts = [f"{spread(s, 1)} (n={s.n})" if s else "–" for s in found]
-            values = (*(s.mean if s else None for s in found), average)
-            yield Row(name, f"ours, {kind}, {rule}", values, (*texts, f"{average:.1f}" if average else "–"))
+def _ours(group: Group, rule: str) -> Row:
+    found = [_on(group, target).summary(rule, target) for target in TARGETS]
+    average = mean(s.mean for s in found if s) if all(found) else None
+    texts = [f"{spread(s, 1)} (n={s.n})" if s else "–" for s in found]
+    values = (*(s.mean if s else None for s in found), average)
+    whose = f"ours, {form(group.runs[0])}, {rule}"
+    return Row(title(group.method), whose, values, (*texts, f"{average:.1f}" if average else "–"))
 
 
 def notes(runs: Sequence[Run]) -> Iterator[str]:

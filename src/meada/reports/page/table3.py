@@ -12,11 +12,11 @@ from typing import Any
 from meada.corruptions import CORRUPTIONS
 from meada.errors import MeadaError, nearest
 from meada.evaluation.selection import RULE_TEXTS, RULES
-from meada.evaluation.statistics import summarise
-from meada.reports.page.blocks import Block, Cell, Chart, Page, Section, Table, Text
+from meada.evaluation.statistics import Summary, summarise
+from meada.reports.page.blocks import Cell, Chart, Page, Section, Table, Text
 from meada.reports.page.cost import bill, equal_time, records, spread
 from meada.reports.page.groups import Experiment, Group, colours, rank, title
-from meada.reports.page.paper import BARS, PAPER, points, printed, seeded, with_intervals
+from meada.reports.page.paper import BARS, PAPER, points, printed
 from meada.reports.runs import Run
 
 SETS = {"cifar10": "CIFAR-10-C", "cifar100": "CIFAR-100-C"}
@@ -40,6 +40,9 @@ class Row:
         mark = f" ({self.mark})" if self.mark else ""
         return f"{SETS[self.data]} {NETWORKS.get(self.network, self.network)}{scale}{mark}"
 
+    def paper(self, method: str) -> Summary | None:
+        return None if self.differences else printed(self.data, self.network, method, "mean", FIFTEEN)
+
 
 Rows = dict[Row, dict[str, Group]]  # by the method, or its variant
 
@@ -48,21 +51,23 @@ def table3(runs: Iterable[Run], rule: str = "last") -> Page:
     if rule not in RULES:
         raise MeadaError(f"unknown rule '{rule}': {nearest(rule, RULES)}")
     table = gather(runs)
-    sections = [_table(table, rule), corruption_errors(table, rule), _scores(table)]
-    if figures := [_figure2(row, cells, rule, k) for k, (row, cells) in enumerate(_compared(table), 1)]:
-        sections.append(Section("Figure 2", tuple(figures)))
-    for k, (row, cells) in enumerate(_compared(table), 1):
+    sections, figures = [_table(table, rule), corruption_errors(table, rule), _scores(table)], []
+    compared = [(row, cells) for row, cells in table.items() if "erm" in cells and len(cells) > 1]
+    for k, (row, cells) in enumerate(compared, 1):
+        figures.append(_figure2(row, cells, rule, k))
         place = Experiment(str(row), row.data, row.network, FIFTEEN, tuple(cells.values()))
         if timed := equal_time(place, f"{row.data}-{k}"):
             sections.append(Section(f"{timed.title}: {row}", timed.blocks))
-    sections.append(bill(replace(g, label=f"{row}, {g.label}") for row, of in table.items() for g in of.values()))
-    used = [run for cells in table.values() for group in cells.values() for run in group.runs]
-    return Page("CIFAR under corruptions", (*sections, records(used)))
+    if figures:
+        sections.insert(3, Section("Figure 2", tuple(figures)))
+    groups = [(row, group) for row, cells in table.items() for group in cells.values()]
+    sections.append(bill(replace(group, label=f"{row}, {group.label}") for row, group in groups))
+    return Page("CIFAR under corruptions", (*sections, records([run for _, group in groups for run in group.runs])))
 
 
 def gather(runs: Iterable[Run]) -> Rows:
     """Finished runs on CIFAR by row and method; what cannot stand in one cell is refused."""
-    cells: dict[tuple[Row, str], list[Run]] = {}
+    table: dict[Row, dict[str, list[Run]]] = {}
     marks: dict[str, str] = {"": ""}
     for run in runs:
         if (data := run.record.get("data")) not in SETS:
@@ -70,14 +75,10 @@ def gather(runs: Iterable[Run]) -> Rows:
         about = _made(run.record["provenance"].get("corruptions", "unknown"))
         mark = marks.setdefault(run.differences, str(len(marks)))
         row = Row(data, run.record["network"], run.settings.scaled, about, run.differences, mark)
-        cells.setdefault((row, _variant(run.record)), []).append(run)
-    if not cells:
+        table.setdefault(row, {}).setdefault(_variant(run.record), []).append(run)
+    if not table:
         raise MeadaError("Table 3 must have runs on cifar10 or cifar100, got none")
-    table: dict[Row, dict[str, list[Run]]] = {}
-    for (row, method), found in cells.items():
-        _check_alike(method, found)
-        table.setdefault(row, {})[method] = found
-    return {row: _groups(of) for row, of in table.items()}
+    return {row: _groups(cells) for row, cells in table.items()}
 
 
 def _made(corruptions: str) -> str:
@@ -90,9 +91,11 @@ def _made(corruptions: str) -> str:
 
 
 def _groups(cells: Mapping[str, Sequence[Run]]) -> dict[str, Group]:
-    cells = dict(sorted(cells.items(), key=lambda item: rank(item[0])))
-    chosen = zip(cells.items(), colours([*cells]), strict=True)
-    return {name: Group(title(name), tuple(found), FIFTEEN, colour) for (name, found), colour in chosen}
+    for method, found in cells.items():
+        _check_alike(method, found)
+    names = sorted(cells, key=rank)
+    chosen = zip(names, colours(names), strict=True)
+    return {name: Group(title(name), tuple(cells[name]), FIFTEEN, colour) for name, colour in chosen}
 
 
 def _variant(record: Mapping[str, Any]) -> str:
@@ -106,11 +109,10 @@ def _check_alike(method: str, runs: Sequence[Run]) -> None:
     first, network = runs[0], runs[0].record["network"]
     for run in runs:
         check_fifteen(run.results("last"))
-    for other in runs[1:]:
-        before, after = first.record["steps"], other.record["steps"]
+        before, after = first.record["steps"], run.record["steps"]
         if before != after:
             raise MeadaError(
-                f"{first.folder.path} and {other.folder.path} are both {method} on {network}, with "
+                f"{first.folder.path} and {run.folder.path} are both {method} on {network}, with "
                 f"{before:,} and {after:,} steps: give them to reports of their own"
             )
     seeds = [run.seed for run in runs]
@@ -134,12 +136,11 @@ def _table(table: Rows, rule: str) -> Section:
     for row, cells in table.items():
         texts: list[Cell] = [str(row)]
         for method in methods:
-            ours = cells[method].summary(rule, "mean") if method in cells else None
-            paper = None if row.differences else printed(row.data, row.network, method, "mean", FIFTEEN)
+            ours, paper = cells[method].summary(rule, "mean") if method in cells else None, row.paper(method)
             text = f"{spread(ours, 1)}, n={ours.n}" if ours else "-"
             texts.append(f"{text} ({paper.mean})" if paper else text)
         rows.append(tuple(texts))
-    blocks: list[Block] = [
+    return Section("Table 3", (
         Text(f"Checkpoint: {RULE_TEXTS[rule]}."),
         _figure(table, rule),
         Text(BARS),
@@ -149,39 +150,34 @@ def _table(table: Rows, rule: str) -> Section:
              "gamma were chosen for each network (oracle)."),
         *(Text(f"{row}: corruptions {row.corruptions}.") for row in table),
         *(Text(f"({mark}): {what}.") for mark, what in sorted({(r.mark, r.differences) for r in table}) if mark),
-    ]  # fmt: skip
-    return Section("Table 3", tuple(blocks))
+    ))  # fmt: skip
 
 
 def _figure(table: Rows, rule: str) -> Chart:
     """The table as points: a panel a network, a row a method."""
     series = []
-    labels = {name: group.label for cells in table.values() for name, group in cells.items()}
-    for name, colour in zip(sorted(labels, key=rank), colours(sorted(labels, key=rank)), strict=True):
-        groups = [cells.get(name) for cells in table.values()]
-        found = [g.summary(rule, "mean") if g else None for g in groups]
-        spans = [g.interval(rule, "mean") if g and g.scored(rule) else None for g in groups]
-        papers = [None if r.differences else printed(r.data, r.network, name, "mean", FIFTEEN) for r in table]
-        if any(found):
-            series.append(with_intervals(seeded(labels[name], found), found, spans, papers, colour=colour))
-    return Chart("panels", f"Mean accuracy under fifteen corruptions; checkpoint: {rule}", tuple(series), "network",
+    names = sorted({name for cells in table.values() for name in cells}, key=rank)
+    for name, colour in zip(names, colours(names), strict=True):
+        places = [(cells.get(name, Group("", (), FIFTEEN)), "mean") for cells in table.values()]
+        papers = [row.paper(name) for row in table]
+        series.append(points(title(name), rule, places, papers, counted=True, colour=colour))
+    shown = tuple(one for one in series if any(y is not None for y in one.y))
+    return Chart("panels", f"Mean accuracy under fifteen corruptions; checkpoint: {rule}", shown, "network",
                  "accuracy (%)", tuple(map(str, table)), name="table3")  # fmt: skip
 
 
 def corruption_errors(table: Rows, rule: str) -> Section:
     """Mean error, and mean corruption error relative to our ERM of the same row."""
+    cell = lambda values: spread(summarise(values), 1) if values and None not in values else None
     rows: list[tuple[Cell, ...]] = []
     for row, cells in table.items():
         plain = cells["erm"].scored(rule) if "erm" in cells else []
         for name, group in cells.items():
-            runs = group.scored(rule)
-            paper = None if row.differences else printed(row.data, row.network, name, "mean", FIFTEEN)
-            cell = lambda values: spread(summarise(values), 1) if values and None not in values else None
+            runs, paper = group.scored(rule), row.paper(name)
             errors = [100 - run.score(rule, "mean", FIFTEEN) for run in runs]
             ratios = [[_relative(run, plain, rule, rise) for run in runs] for rise in (False, True)]
-            rows.append((
-                str(row), group.label, cell(errors), 100 - paper.mean if paper else None, *map(cell, ratios), len(runs),
-            ))  # fmt: skip
+            theirs = 100 - paper.mean if paper else None
+            rows.append((str(row), group.label, cell(errors), theirs, *map(cell, ratios), len(runs)))
     columns = ("", "method", "mean error (%)", "paper", "mCE to ERM (%)", "relative mCE to ERM (%)", "n")
     return Section("Corruption error", (
         Text("Hendrycks and Dietterich divide a corruption's error, summed over severities, by AlexNet's and average "
@@ -196,18 +192,18 @@ def corruption_errors(table: Rows, rule: str) -> Section:
 
 def _relative(run: Run, plain: Sequence[Run], rule: str, rise: bool) -> float | None:
     """Mean over the corruptions of this run's error by the plain runs' mean error, in per cent."""
+
+    def error(one: Run, name: str) -> float:
+        clean = 100 - float(one.record["clean"][rule]["accuracy"]) if rise else 0.0
+        return 100 - float(one.results(rule)[name]["accuracy"]) - clean
+
     ratios = []
     for name in FIFTEEN:
-        ours, *theirs = (_error(one, rule, name, rise) for one in (run, *plain))
+        theirs = [error(one, name) for one in plain]
         if not theirs or mean(theirs) <= 0:  # no reference, or corruptions that cost it nothing
             return None
-        ratios.append(100 * ours / mean(theirs))
+        ratios.append(100 * error(run, name) / mean(theirs))
     return mean(ratios)
-
-
-def _error(run: Run, rule: str, name: str, rise: bool) -> float:
-    clean = 100 - float(run.record["clean"][rule]["accuracy"]) if rise else 0.0
-    return 100 - float(run.results(rule)[name]["accuracy"]) - clean
 
 
 def _scores(table: Rows) -> Section:
@@ -224,17 +220,12 @@ def _scores(table: Rows) -> Section:
     return Section("Clean, corrupted, calibrated", (Table("", columns, tuple(rows), digits),))
 
 
-def _compared(table: Rows) -> list[tuple[Row, dict[str, Group]]]:
-    """Rows with ERM and another method."""
-    return [(row, cells) for row, cells in table.items() if "erm" in cells and len(cells) > 1]
-
-
 def _figure2(row: Row, cells: Mapping[str, Group], rule: str, number: int) -> Chart:
     """Figure 2: each corruption, ERM and the others, with 95 % intervals where they are known."""
     series = []
     for group in cells.values():
         if s := group.summary(rule, "mean"):
             name = f"{group.label} (mean {s.mean:.1f} %, n={len(group.runs)})"
-            series.append(points(group, rule, FIFTEEN, name))
+            series.append(points(name, rule, [(group, corruption) for corruption in FIFTEEN], colour=group.colour))
     return Chart("points", f"{row}; checkpoint: {rule}", tuple(series), "corruption", "accuracy (%)", FIFTEEN,
                  name=f"figure2-{number}")  # fmt: skip

@@ -93,15 +93,15 @@ def plain(text: str) -> str:
     >>> plain("a|b <b> *c* **d** `e|f`")
     'a\\|b &lt;b&gt; \\*c\\* **d** `e\\|f`'
     """
-    wrap = {"strong": "**{}**", "code": "`{}`", "": "{}"}
-    return "".join(wrap[kind].format(_escaped(part, kind)) for kind, part in marked(" ".join(text.split())))
-
-
-def _escaped(text: str, kind: str) -> str:
-    if kind == "code":  # GitHub splits cells at | in code too
-        return text.replace("|", r"\|")
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*{}\[\]|#]|(?<!\w)_|_(?!\w))", r"\\\1", text)
+    pieces = []
+    for kind, part in marked(" ".join(text.split())):
+        if kind == "code":  # GitHub splits cells at | in code too
+            pieces.append("`" + part.replace("|", r"\|") + "`")
+        else:
+            part = part.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+            part = re.sub(r"([\\`*{}\[\]|#]|(?<!\w)_|_(?!\w))", r"\\\1", part)
+            pieces.append(f"**{part}**" if kind == "strong" else part)
+    return "".join(pieces)
 
 
 def _block(block: Block, picture: Path | None, folder: Path) -> Iterator[str]:

@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from io import BytesIO
-from typing import Any
 
 import numpy as np
 from PIL import Image
 from torch import Tensor
 
 from meada.evaluation.rounds import rounds_kept
-from meada.reports.page.blocks import Block, Cell, Chart, Gallery, Number, Picture, Section, Series, Table, Text, band
+from meada.reports.page.blocks import Block, Cell, Chart, Gallery, Picture, Section, Series, Table, Text, band
 from meada.reports.page.groups import Experiment, Group
 from meada.reports.runs import Run
 
@@ -25,52 +24,43 @@ def training(experiment: Experiment) -> Section | None:
     groups = [g for g in experiment.groups if any(run.log for run in g.runs)]
     if not groups:
         return None
-    chart = partial(Chart, "lines", x_label="step", marks=_marks(groups), small=True)
+    runs = [(g, run) for g in experiment.groups for run in g.runs]
+    ended = max(([x for x in run.log if "round" in x and "ce" in x] for _, run in runs), key=len)
+    marks = tuple((int(line["step"]), f"round {line['round']}") for line in ended)
+    chart = partial(Chart, "lines", x_label="step", marks=marks, small=True)
     blocks: list[Block] = [
         Text("The network every N steps. Vertical lines mark maximisation rounds; bars and bands span the seeds."),
         chart("Loss", _curves(groups, "loss"), y_label="loss"),
     ]
     for rule, title in SCORES.items():
-        if any(rule in line.get("scores", {}) for g in groups for r in g.runs for line in r.log):
-            name, series = f"{title}: accuracy of the candidates", _curves(groups, "scores", rule)
+        if series := _curves(groups, "scores", rule):
+            name = f"{title}: accuracy of the candidates"
             blocks.append(chart(name, series, y_label="accuracy (%)", y_range=(0, 100)))
-    rows = tuple(row for g in experiment.groups for run in g.runs for row in _rounds(g, run))
-    if rows:
+    if rows := tuple(row for g, run in runs for row in _rounds(g, run)):
         columns = (
             "method", "seed", "round", "step", "pool", "CE before", "CE after", "entropy before",
             "entropy after", "cost", "largest change (of 255)", "seconds",
         )  # fmt: skip
-        digits = {name: 3 for name in columns[5:10]}
-        blocks.append(Table("Maximisation rounds", columns, rows, digits))
-        runs = [(g, run) for g in experiment.groups for run in g.runs]
+        blocks.append(Table("Maximisation rounds", columns, rows, {name: 3 for name in columns[5:10]}))
         lines = [(f"{g.label}, seed {run.seed}", line) for g, run in runs for line in run.record.get("rounds", [])]
         notes = dict.fromkeys(f"{who}: {text}." for who, line in lines for text in line.get("warnings", []))
         blocks += [Text(text, "warning") for text in notes]
     return Section("Training", tuple(blocks))
 
 
-def _curves(groups: Sequence[Group], *keys: str) -> tuple[Series, ...]:
-    """Mean over the seeds at each step, from the lowest to the highest."""
+def _curves(groups: Sequence[Group], key: str, rule: str = "") -> tuple[Series, ...]:
+    """Mean over the seeds at each step, from the lowest to the highest; ``rule``: the key of a table in a line."""
     curves = []
     for group in groups:
         at: dict[int, list[float]] = {}
         for line in (line for run in group.runs for line in run.log):
-            value: Any = line
-            for key in keys:
-                value = value.get(key) if isinstance(value, Mapping) else None
-            if value is not None:
+            if (value := line.get(key, {}).get(rule) if rule else line.get(key)) is not None:
                 at.setdefault(int(line["step"]), []).append(float(value))
         if at:
             steps = sorted(at)
             values = [at[s] for s in steps]
             curves.append(band(group.label, values, steps, group.colour, several=len(group.runs) > 1))
     return tuple(curves)
-
-
-def _marks(groups: Sequence[Group]) -> tuple[tuple[Number, str], ...]:
-    """Where rounds ended: of the run with most of them."""
-    most = max(([x for x in run.log if "round" in x and "ce" in x] for g in groups for run in g.runs), key=len)
-    return tuple((int(line["step"]), f"round {line['round']}") for line in most)
 
 
 def _rounds(group: Group, run: Run) -> list[tuple[Cell, ...]]:
@@ -94,9 +84,9 @@ ROWS = ("source", "adversarial", "difference")
 def galleries(experiment: Experiment) -> Section | None:
     """One run of each group: the first that kept pictures."""
     found: list[Block] = []
+    classes = next((run.classes for run in experiment.runs() if run.classes), ())
     for group in experiment.groups:
         if run := next((run for run in group.runs if run.folder.load_gallery()), None):
-            classes = next((run.classes for run in experiment.runs() if run.classes), ())
             found += rounds(f"{group.label}, seed {run.seed}", run.folder.load_gallery(), classes)
     if not found:
         return None
