@@ -19,6 +19,12 @@ class RunningMean:
 
     Buffers that are floats are averaged too; counters keep their last value. Batch-norm statistics of averaged weights
     are not the average of the statistics: :func:`renew_batch_norm` estimates them again.
+
+    >>> mean = RunningMean()
+    >>> for value in (1.0, 2.0, 6.0):
+    ...     mean.add({"weight": torch.tensor([value])})
+    >>> mean.state["weight"], mean.count
+    (tensor([3.]), 3)
     """
 
     def __init__(self) -> None:
@@ -46,6 +52,10 @@ def interpolate(first: Mapping[str, Tensor], last: Mapping[str, Tensor], t: floa
     """(1 - t) ``first`` + t ``last``; names in ``keep``, counters and all beyond ``first`` are taken from ``last``.
 
     With a new head, keep the head: only the backbone has a meaning at both ends (WiSE-FT, arXiv 2109.01903).
+
+    >>> a, b = {"w": torch.zeros(1), "head": torch.zeros(1)}, {"w": torch.ones(1), "head": torch.ones(1)}
+    >>> interpolate(a, b, 0.25, keep=["head"])
+    {'w': tensor([0.2500]), 'head': tensor([1.])}
     """
     if not 0 <= t <= 1:
         raise MeadaError(f"t must be between 0 and 1, got {t}")

@@ -34,7 +34,12 @@ def bernoulli_entropy(logits: Logits) -> PerSample:
 
 
 def expected_entropy(logits: Float[Tensor, "S B K"]) -> PerSample:
-    r"""The Bayesian variant's :math:`\bar h = \frac1S \sum_s h(\theta_s; x)` over weight draws."""
+    r"""The Bayesian variant's :math:`\bar h = \frac1S \sum_s h(\theta_s; x)` over weight draws.
+
+    >>> import torch
+    >>> expected_entropy(torch.zeros(3, 1, 10)).exp()
+    tensor([10.0000])
+    """
     log_p = logits.log_softmax(-1)
     return -(log_p.exp() * log_p).sum(-1).mean(0)
 

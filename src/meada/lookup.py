@@ -51,7 +51,13 @@ def lookup(
 
 
 def trusted(name: str, trust: Iterable[str]) -> str:
-    """``name`` as the person gave it: the same, or a file of that name and function in another folder."""
+    """``name`` as the person gave it: the same, or a file of that name and function in another folder.
+
+    >>> trusted("/theirs/net.py:make", ["mine/net.py:make"])
+    'mine/net.py:make'
+    >>> isinstance(trusted("os:system", ["net.py:make"]), Trusted)
+    False
+    """
     if isinstance(name, Trusted):
         return name
     same = (given for given in trust if given == name or (_file(name) and _file(given) == _file(name)))

@@ -26,7 +26,14 @@ Units = Literal["sample", "official", "pixels"]
 def per_sample(
     units: Units, net: nn.Module, x: Images, *, step_size: float, gamma: float, batch: int, embedding: str | None = None
 ) -> tuple[float | Tensor, float]:
-    """``(step_size, gamma)`` as :func:`meada.perturb` takes them."""
+    """``(step_size, gamma)`` as :func:`meada.perturb` takes them.
+
+    >>> from meada.networks.plain import lenet
+    >>> x = torch.rand(1, 3, 32, 32)
+    >>> eta, gamma = per_sample("official", lenet(), x, step_size=1.0, gamma=1.0, batch=32)
+    >>> float(eta) * 32, gamma * 1024
+    (1.0, 1.0)
+    """
     if units == "sample":
         return step_size, gamma
     if units not in ("official", "pixels"):

@@ -22,7 +22,13 @@ class Callback:
 
 
 def as_callbacks(given: Callback | Log | Iterable[Callback | Log]) -> list[Callback]:
-    """One or several; a plain function of ``(step, values)`` is a callback too."""
+    """One or several; a plain function of ``(step, values)`` is a callback too.
+
+    >>> heard = []
+    >>> (one,) = as_callbacks(lambda step, values: heard.append(step))
+    >>> one.on_log(3, {"loss": 0.5}); heard
+    [3]
+    """
     return [_as_callback(one) for one in (given if isinstance(given, Iterable) else [given])]
 
 

@@ -67,7 +67,11 @@ def missing(error: ModuleNotFoundError) -> str:
 
 @cache
 def names(table: str) -> list[str]:
-    """The keys of a table, or the items of a tuple, without importing the module that has it."""
+    """The keys of a table, or the items of a tuple, without importing the module that has it.
+
+    >>> names("rules")
+    ['last', 'averaged', 'source_val', 'crafted', 'oracle']
+    """
     file, name = TABLES[table]
     for node in _parsed(file).body:
         target = node.target if isinstance(node, ast.AnnAssign) else getattr(node, "targets", [None])[0]
@@ -84,7 +88,11 @@ def _parsed(file: str) -> ast.Module:
 
 @cache
 def fields(file: str, name: str) -> list[str]:
-    """The annotated fields of a class, without importing the module that has it."""
+    """The annotated fields of a class, without importing the module that has it.
+
+    >>> fields("algorithm/__init__.py", "Plan")[:2]
+    ['rounds', 'min_steps']
+    """
     body = next(node.body for node in _parsed(file).body if isinstance(node, ast.ClassDef) and node.name == name)
     return [n.target.id for n in body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)]
 

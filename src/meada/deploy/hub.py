@@ -48,7 +48,14 @@ def push(folder: Path, name: str, *, private: bool = False, trust: Iterable[str]
 
 
 def parsed(name: str) -> tuple[str, str | None]:
-    """Repository and revision of ``USER/NAME`` or ``USER/NAME@REVISION``."""
+    """Repository and revision.
+
+    >>> parsed("user/cells@v1")
+    ('user/cells', 'v1')
+    >>> parsed("cells")
+    Traceback (most recent call last):
+    meada.errors.MeadaError: a model on the Hub must be named USER/NAME or USER/NAME@REVISION, got 'cells'
+    """
     found = NAME.fullmatch(name)
     if not found or ".." in name or "--" in found["repo"]:
         raise MeadaError(f"a model on the Hub must be named USER/NAME or USER/NAME@REVISION, got {name!r:.80}")

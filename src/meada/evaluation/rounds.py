@@ -113,13 +113,22 @@ EDGES = tuple(k / 16 for k in range(8))  # cycles a pixel; the last band takes t
 
 
 def power(images: Images) -> Power:
-    """Mean over samples and channels; summed over frequencies, the mean squared norm of a channel."""
+    """Mean over samples and channels; summed over frequencies, the mean squared norm of a channel.
+
+    >>> flat = torch.ones(1, 1, 4, 4)
+    >>> power(flat)[2, 2], power(flat).sum()
+    (tensor(16.), tensor(16.))
+    """
     energy = fft2(images.float(), norm="ortho").abs().square()
     return fftshift(energy.mean((0, 1)))
 
 
 def bands(energy: Power) -> list[float]:
-    """Which part of the energy lies in each band of radius |f|, from low to high."""
+    """Which part of the energy lies in each band of radius |f|, from low to high.
+
+    >>> [round(part, 3) for part in bands(torch.ones(32, 32))]  # white noise
+    [0.009, 0.035, 0.062, 0.082, 0.109, 0.129, 0.168, 0.405]
+    """
     h, w = energy.shape
     radius = fftshift(torch.hypot(fftfreq(h)[:, None], fftfreq(w)[None]))
     place = torch.bucketize(radius, torch.tensor(EDGES), right=True) - 1

@@ -126,7 +126,11 @@ class PerImage:
 
 
 def score(logits: Logits, labels: Labels) -> Scores:
-    """Accuracy in per cent; ECE, NLL (nats) and Brier score as they are defined."""
+    """Accuracy in per cent; ECE, NLL (nats) and Brier score as they are defined.
+
+    >>> score(torch.tensor([[9.0, 0.0], [9.0, 0.0]]), torch.tensor([0, 1]))["accuracy"]
+    50.0
+    """
     found = PerImage()
     for part, y in zip(logits.split(BLOCK), labels.split(BLOCK), strict=True):
         found.add(part, y)

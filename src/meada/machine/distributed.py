@@ -95,6 +95,11 @@ class World:
 
         The mean over the processes of weight times mean loss is the mean loss of the batch. A batch
         that is too small to share out is taken whole by everyone.
+
+        >>> [World(rank, 2).share(torch.arange(5)) for rank in range(2)]
+        [(tensor([0, 1, 2]), 1.2), (tensor([3, 4]), 0.8)]
+        >>> World(1, 2).share(torch.arange(8), pieces=2)  # as when a batch has two domains
+        (tensor([2, 3, 6, 7]), 1.0)
         """
         parts = index.chunk(pieces)
         if self.size == 1 or min(len(part) for part in parts) < MIN_SAMPLES * self.size:

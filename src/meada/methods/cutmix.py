@@ -41,6 +41,10 @@ def cutmix(*, alpha: float = 1.0, probability: float = 0.5) -> Method:
 
 
 def hole(centre: int, side: int, share: float) -> slice:
-    """Sqrt(1 - share) of the side about the centre, as far as it lies in the image."""
+    """Sqrt(1 - share) of the side about the centre, as far as it lies in the image.
+
+    >>> hole(16, 32, 0.75), hole(2, 32, 0.75)
+    (slice(8, 24, None), slice(0, 10, None))
+    """
     half = int(side * math.sqrt(1 - share)) // 2
     return slice(max(centre - half, 0), min(centre + half, side))

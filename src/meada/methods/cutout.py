@@ -29,7 +29,12 @@ def cutout(*, side: float = 0.5) -> Method:
 
 
 def hide(x: Images, generator: torch.Generator, side: float) -> Images:
-    """Grey out one square an image."""
+    """Grey out one square an image.
+
+    >>> x = hide(torch.zeros(50, 1, 32, 32), torch.Generator(), 0.5)
+    >>> int((x > 0).sum((1, 2, 3)).max())  # 16 x 16 where it lies inside
+    256
+    """
 
     def near(pixels: int) -> Tensor:
         """(N, pixels): which rows or columns lie in the square, about a centre of each image's own."""

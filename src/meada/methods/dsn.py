@@ -101,6 +101,10 @@ def scale_invariant_mse(found: Images, x: Images) -> PerSample:
     r""":math:`\|e\|^2 / k - (\mathbf 1^\top e)^2 / k^2` with e = x - x^ and k numbers in an image.
 
     An error that all pixels share costs nothing, which in logarithms is a scale.
+
+    >>> x = torch.tensor([0.0, 2.0]).view(1, 1, 1, 2)
+    >>> scale_invariant_mse(torch.zeros(1, 1, 1, 2), x), scale_invariant_mse(x + 7, x)
+    (tensor([1.]), tensor([0.]))
     """
     e = (x - found).flatten(1)
     return e.square().mean(1) - e.mean(1).square()

@@ -57,6 +57,11 @@ def without(f_a: Logits, f_g: Logits) -> Logits:
     r""":math:`F_L = F_A - F_G (F_G^\top F_G)^{-1} F_G^\top F_A`, over the batch's rows.
 
     In float64, since the logits of texture alone are close to one another.
+
+    >>> f_g = torch.tensor([[1.0], [1.0]])
+    >>> without(torch.tensor([[3.0], [1.0]]), f_g).round(decimals=4)  # no part along (1, 1) is left
+    tensor([[ 1.],
+            [-1.]])
     """
     a, g = f_a.double(), f_g.double()
     gram = g.T @ g

@@ -184,7 +184,11 @@ def _make_low_rank(layer: nn.Module, domains: int, error: float, max_rank: int) 
 
 
 def leading(w: Matrix, error: float, max_rank: int) -> Matrix:
-    r"""The fewest orthonormal columns U with :math:`\|W - U U^\top W\|_F \le` error of W's norm."""
+    r"""The fewest orthonormal columns U with :math:`\|W - U U^\top W\|_F \le` error of W's norm.
+
+    >>> leading(torch.diag(torch.tensor([10.0, 1.0, 0.5])), error=0.2, max_rank=3).shape
+    torch.Size([3, 1])
+    """
     u = _left_space(w, max_rank)
     energy, order = (u.T @ w).square().sum(1).double().sort(descending=True)
     whole = w.double().square().sum()

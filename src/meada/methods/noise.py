@@ -21,6 +21,9 @@ def noise(*, grow: Rule = "pool", block: int = 128, **ascent: Any) -> Method:
     """ME-ADA's pool, sizes and schedule without its direction.
 
     The ascent is computed too: the noise moves a sample by the same distance.
+
+    >>> noise(grow="source").growth(100, 2)
+    300
     """
     plain = meada(grow=grow, block=block, **ascent)
 
@@ -76,6 +79,11 @@ def displaced(x: Images, direction: Images, size: PerSample) -> Images:
     With room :math:`r_i` for pixel i and direction g the squared distance at scale s is
     :math:`\sum_i \min(s |g_i|, r_i)^2`: between two pixels' stops :math:`r_i / |g_i|` it is
     quadratic in s, so the scale has a closed form. A size out of reach gives the farthest corner.
+
+    >>> grey = torch.full((1, 1, 1, 2), 0.5)
+    >>> there = displaced(grey, torch.tensor([[[[4.0, -3.0]]]]), torch.tensor([0.65]))
+    >>> [round(v, 3) for v in there.flatten().tolist()]  # the first one stopped at 1
+    [1.0, 0.085]
     """
     g = direction.flatten(1).double()
     room = torch.where(g > 0, 1 - x.flatten(1), x.flatten(1)).double()

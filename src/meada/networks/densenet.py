@@ -42,6 +42,9 @@ def densenet(
 
     The transitions between the blocks keep a fraction ``reduction`` of the channels (the C of
     DenseNet-BC). The paper's has k = 12 and d = 100, where z is the 342 averaged features.
+
+    >>> sum(weight.numel() for weight in densenet().parameters())
+    769162
     """
     layer, each, how = (DenseBottleneck, 6, "with") if bottleneck else (DenseLayer, 3, "without")
     n, rest = divmod(depth - 4, each)

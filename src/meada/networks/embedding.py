@@ -33,6 +33,12 @@ def embedding_passes(net: nn.Module, embedding: str | None = None) -> Iterator[F
 
     ``embedding`` names a submodule: z is the output of its last call. Without a name, z is the
     input of the last ``nn.Linear`` that the forward pass reaches. Flattened to (B, D) either way.
+
+    >>> net = nn.Sequential(nn.Flatten(), nn.Linear(12, 7), nn.ReLU(), nn.Linear(7, 5))
+    >>> with embedding_passes(net) as forward:
+    ...     logits, z = forward(torch.rand(2, 3, 2, 2))
+    >>> logits.shape, z.shape
+    (torch.Size([2, 5]), torch.Size([2, 7]))
     """
     if isinstance(net, torch.jit.ScriptModule):
         raise MeadaError(
@@ -176,7 +182,13 @@ def set_head(net: nn.Module, layer: nn.Module) -> nn.Module:
 
 
 def features(net: nn.Module, images: Tensor, *, batch_size: int = 64) -> Embedding:
-    """The head's inputs for all images, (N, D), computed in eval mode in batches; bytes or floats in [0, 1]."""
+    """The head's inputs for all images, (N, D), computed in eval mode in batches; bytes or floats in [0, 1].
+
+    >>> net = nn.Sequential(nn.Flatten(), nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
+    >>> x = torch.rand(5, 1, 2, 2)
+    >>> torch.allclose(head_of(net)(features(net, x)), net(x))
+    True
+    """
     net = unwrap(net)
     weight = head_of(net).weight
     scale = 255 if images.dtype == torch.uint8 else 1

@@ -51,6 +51,12 @@ def batch_norm_frozen(net: nn.Module) -> Iterator[None]:
     For fine-tuning: statistics of millions of photographs are better than those of a few small
     batches. Weights and biases of the layers still train. Whoever calls ``net.train()`` inside does
     no harm: the layers return to eval mode before every forward pass.
+
+    >>> net = nn.Sequential(nn.BatchNorm2d(3))
+    >>> with batch_norm_frozen(net.train()):
+    ...     _ = net(torch.rand(2, 3, 4, 4))
+    >>> net[0].running_mean, net[0].training
+    (tensor([0., 0., 0.]), True)
     """
     modes = [(module, module.training) for module in net.modules() if isinstance(module, _BatchNorm)]
 
@@ -101,6 +107,14 @@ def channels_last(net: nn.Module) -> Iterator[None]:
     Nothing of the network is changed for good: its own parameters, the objects themselves, are back on exit. The
     results are the same up to rounding. Convolutions that are channels-last already, or compute their weights from
     others (weight norm, Bayesian layers), are left as they are; so is a network on a GPU.
+
+    >>> net = nn.Sequential(nn.Conv2d(3, 8, 3))
+    >>> own = net[0].weight
+    >>> with channels_last(net):
+    ...     net(torch.rand(2, 3, 6, 6)).is_contiguous(memory_format=torch.channels_last)
+    True
+    >>> net[0].weight is own
+    True
     """
     swapped = [(module, weight) for module in net.modules() if (weight := _other_layout(module)) is not None]
     copies = {

@@ -18,7 +18,11 @@ CIFAR_STD = (0.5, 0.5, 0.5)
 
 
 class Normalise(nn.Module):
-    r"""Pixels to :math:`(x - \mu) / \sigma`, channel by channel; a number serves all channels."""
+    r"""Pixels to :math:`(x - \mu) / \sigma`, channel by channel; a number serves all channels.
+
+    >>> Normalise(0.5, 0.5)(torch.tensor([0.0, 0.5, 1.0]).reshape(1, 3, 1, 1)).flatten()
+    tensor([-1.,  0.,  1.])
+    """
 
     mean: Float[Tensor, "C 1 1"]
     std: Float[Tensor, "C 1 1"]

@@ -69,6 +69,9 @@ def allconv(num_classes: int = 10) -> nn.Sequential:
     """AllConvNet of Salimans & Kingma, 2016, in the form of the corruption benchmarks.
 
     For images of 32x32 (at least 24x24); z is the 192 averaged features.
+
+    >>> sum(weight.numel() for weight in allconv().parameters())
+    1409674
     """
     features = nn.Sequential(
         *(_layer(3, 96), _layer(96, 96), _layer(96, 96), nn.MaxPool2d(2), nn.Dropout(0.5)),

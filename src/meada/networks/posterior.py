@@ -61,6 +61,13 @@ def posterior_passes(
     A plain network is its own only sample. Of a Bayesian one a sample is a set of weights; of one with
     MC-dropout layers, named in ``stochastic``, it is a set of masks: the same for every image of
     every batch, so the result for an image does not depend on its batch.
+
+    >>> from meada.networks.bayesian import to_bayesian
+    >>> net = to_bayesian(nn.Sequential(nn.Flatten(), nn.Linear(4, 2)))
+    >>> with posterior_passes(net, count=3) as passes:
+    ...     logits, z = passes(torch.rand(5, 1, 2, 2), 0)
+    >>> logits.shape, z.shape
+    (torch.Size([3, 5, 2]), torch.Size([3, 5, 4]))
     """
     if count < 1:
         raise MeadaError(f"the number of posterior samples must be at least 1, got {count}")

@@ -105,7 +105,11 @@ def zero_bias_head(inputs: int, num_classes: int) -> nn.Linear:
 
 
 def resnet18(num_classes: int = 1000) -> nn.Sequential:
-    """ResNet-18; z is the 512 averaged features."""
+    """ResNet-18; z is the 512 averaged features.
+
+    >>> sum(weight.numel() for weight in resnet18().parameters())
+    11689512
+    """
     return _resnet(BasicBlock, (2, 2, 2, 2), num_classes)
 
 
@@ -135,6 +139,9 @@ def resnext(num_classes: int = 10, *, cardinality: int = 32, base_width: int = 4
     """ResNeXt-29 of Xie et al., 2017, form C: ``cardinality`` groups of ``base_width`` channels at first.
 
     The paper's is 32x4. z is the 1,024 averaged features.
+
+    >>> sum(weight.numel() for weight in resnext().parameters())
+    4775754
     """
 
     def block(inputs: int, outputs: int, stride: int) -> nn.Module:
@@ -192,6 +199,9 @@ def wideresnet(num_classes: int = 10, *, depth: int = 40, widen: int = 2, dropou
     """WideResNet of Zagoruyko & Komodakis, 2016.
 
     Of ``depth`` layers, ``widen`` times as wide as a ResNet; z is its ``64 * widen`` averages.
+
+    >>> sum(weight.numel() for weight in wideresnet().parameters())
+    2243546
     """
     blocks, rest = divmod(depth - 4, 6)
     if blocks < 1 or rest:

@@ -134,7 +134,11 @@ def temperature(scores: Scores, name: str, rows: Sequence[str]) -> dict[str, flo
 
 
 def entropy_limit(logits: Tensor, labels: Truth, wanted: float = 0.95) -> float | None:
-    """Largest entropy up to which at least ``wanted`` of the held-out predictions are correct, if there is one."""
+    """Largest entropy up to which at least ``wanted`` of the held-out predictions are correct; None if there is none.
+
+    >>> entropy_limit(torch.tensor([[9.0, 0.0], [0.1, 0.0]]), torch.tensor([0, 1])) < 0.01
+    True
+    """
     entropy = bernoulli_entropy if labels.ndim == 2 else softmax_entropy
     h, order = entropy(logits.double()).sort()
     exact = (right(logits, labels) == 1)[order].double()

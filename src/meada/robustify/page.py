@@ -59,7 +59,11 @@ def gallery(pictures: Images, views: Images, names: Sequence[str], about: str) -
 
 
 def _one_of_each(labels: Labels) -> Tensor:
-    """Positions of the first picture of each class, then of the second, up to SHOWN."""
+    """Positions of the first picture of each class, then of the second, up to SHOWN.
+
+    >>> _one_of_each(torch.tensor([0, 0, 1]))
+    tensor([0, 2, 1])
+    """
     order = sorted(range(len(labels)), key=lambda i: (int((labels[:i] == labels[i]).sum()), int(labels[i])))
     return torch.tensor(order[:SHOWN])
 
@@ -116,6 +120,10 @@ def _own(held: dict[str, Any]) -> str:
 
 
 def _interval(found: dict[str, float]) -> str:
+    """
+    >>> _interval({"mean": 8.25, "low": 6.0, "high": 10.5})
+    '+8.2 points, 95 % interval +6.0 to +10.5'
+    """
     return f"{found['mean']:+.1f} points, 95 % interval {found['low']:+.1f} to {found['high']:+.1f}"
 
 
@@ -251,6 +259,11 @@ def calibration(outcome: Outcome, scores: Scores) -> Section:
 
 
 def reliability(name: str, logits: Tensor, labels: Tensor, colour: int) -> Series:
+    """
+    >>> one = reliability("m", torch.tensor([[0.0, 0.0], [9.0, 0.0]]), torch.tensor([1, 0]), 0)
+    >>> one.y, [round(x) for x in one.x]
+    ((0.0, 100.0), [50, 100])
+    """
     logits, labels = as_classes(logits, labels)
     confidence, guess = logits.double().softmax(-1).max(-1)
     return reliability_curve(name, confidence, guess == labels, colour)

@@ -156,6 +156,10 @@ def default_seconds(pictures: int) -> float:
 
 
 def duration(seconds: float) -> str:
+    """
+    >>> duration(42.0), duration(160.0), duration(7300.0)
+    ('42 s', '3 min', '2 h 2 min')
+    """
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

@@ -72,6 +72,10 @@ def difference(a: np.ndarray, b: np.ndarray) -> tuple[float, float, float, int]:
 
 
 def noise_floor(gap: float, s0: float) -> float:
+    """
+    >>> round(noise_floor(gap=0.0, s0=1.0), 3), round(noise_floor(gap=2.0, s0=1.0), 3)
+    (2.449, 3.464)
+    """
     return 2 * math.sqrt(1.5) * max(abs(gap) / math.sqrt(2), s0)
 
 
@@ -137,5 +141,9 @@ def _sentence(delivered: str, best: str, gain: Gain, clean: Gain, rows: Sequence
 
 
 def smallest_difference(n: int, s0: float, disagree: float = 0.2) -> float:
-    """Points that ``n`` pictures can show if two models disagree on a fifth of them."""
+    """Points that ``n`` pictures can show if two models disagree on a fifth of them.
+
+    >>> round(smallest_difference(200, 0.5), 1)
+    6.2
+    """
     return max(196 * math.sqrt(disagree / max(n, 1)), noise_floor(0.0, s0))

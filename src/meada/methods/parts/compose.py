@@ -17,6 +17,12 @@ def compose(loss: Method, grow: Method) -> Method:
     """``loss`` as the minimisation phase has it, ``grow`` as the maximisation phase has it.
 
     Parts and an adapted network come from whichever of the two brings them, never from both.
+
+    >>> from meada.methods.meada import meada
+    >>> from meada.methods.mixup import mixup
+    >>> both = compose(loss=mixup(), grow=meada())
+    >>> both.growth(100, 2)
+    400
     """
     if loss.build is not no_parts and grow.build is not no_parts:
         raise MeadaError("at most one of two combined methods may have modules of its own, got both")

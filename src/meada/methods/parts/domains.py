@@ -33,6 +33,10 @@ def members(batch: Batch, method: str, domains: int | None = None) -> Places:
 
     A loss in :class:`meada.methods.parts.domains.EachDomain` sees all domains in every batch, so the
     k-th is the same one in each step. ``domains`` is how many the method has parts for.
+
+    >>> x, y = torch.rand(4, 3, 1, 1), torch.zeros(4, dtype=torch.int64)
+    >>> members(Batch(x, y, torch.tensor([7, 2, 7, 2])), "mldg")
+    [tensor([1, 3]), tensor([0, 2])]
     """
     places = places_of(batch)
     at_least_two(len(places), method)
@@ -56,7 +60,12 @@ def at_least_two(n: int, method: str) -> None:
 
 
 def summed(ce: PerSample, places: Places) -> Scalar:
-    r"""One mean for each domain, added up: :math:`\sum_d \mathrm{mean}_{i \in d}\, CE_i`."""
+    r"""One mean for each domain, added up: :math:`\sum_d \mathrm{mean}_{i \in d}\, CE_i`.
+
+    >>> ce = torch.tensor([1.0, 2.0, 4.0])
+    >>> summed(ce, [torch.tensor([0]), torch.tensor([1, 2])])
+    tensor(4.)
+    """
     return torch.stack([ce[of_one].mean() for of_one in places]).sum()
 
 
@@ -67,7 +76,12 @@ def shuffled(n: int, generator: torch.Generator) -> list[int]:
 
 
 def without_head(net: nn.Module) -> nn.Module:
-    """F, a copy of the network without its head: images to z."""
+    """F, a copy of the network without its head: images to z.
+
+    >>> net = nn.Sequential(nn.Flatten(), nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
+    >>> without_head(net)(torch.rand(5, 1, 2, 2)).shape
+    torch.Size([5, 3])
+    """
     return set_head(deepcopy(net), nn.Identity())
 
 

@@ -42,7 +42,12 @@ def views_loss(net: nn.Module, batch: Batch, views: Sequence[Images], *, labelle
 
 
 def divergence(*views: Logits) -> Scalar:
-    r"""Jensen-Shannon: :math:`\frac1V \sum_v KL(p_v \| \bar p)`, averaged over the batch, in nats."""
+    r"""Jensen-Shannon: :math:`\frac1V \sum_v KL(p_v \| \bar p)`, averaged over the batch, in nats.
+
+    >>> sure = torch.tensor([[100.0, 0.0]])
+    >>> divergence(sure, sure.flip(1)).exp()  # two predictions without overlap: log 2
+    tensor(2.)
+    """
     log_p = torch.stack([logits.log_softmax(-1) for logits in views])
     log_mean = log_p.exp().mean(0).clamp(min=1e-7).log()
     return (log_p.exp() * (log_p - log_mean)).sum(-1).mean()

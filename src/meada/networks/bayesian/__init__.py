@@ -29,6 +29,9 @@ class ScaleMixture:
     r""":math:`\pi N(0, \sigma_1^2) + (1 - \pi) N(0, \sigma_2^2)` (Blundell et al., 2015).
 
     The defaults are the supplement's: :math:`-\log\sigma_1 = 0, -\log\sigma_2 = 6, \pi = 0.25`.
+
+    >>> ScaleMixture().log_prob(torch.tensor([0.0, 0.1]))  # narrow at 0, wide beyond
+    tensor([ 4.7942, -2.3102])
     """
 
     pi: float = 0.25
@@ -158,7 +161,14 @@ def sharing_samples(net: nn.Module) -> Iterator[None]:
 
 
 def divergence(net: nn.Module, sample: WeightSample) -> Scalar:
-    r""":math:`\log q(\theta_j) - \log p(\theta_j)` of a sample, whose mean over samples is the KL."""
+    r""":math:`\log q(\theta_j) - \log p(\theta_j)` of a sample, whose mean over samples is the KL.
+
+    >>> prior = torch.distributions.Normal(0.0, 1.0)
+    >>> net = to_bayesian(nn.Linear(300, 300, bias=False), prior, rho=0.5413)  # sigma = 1
+    >>> _ = nn.init.constant_(net.weight_mu, 2.0)
+    >>> round(divergence(net, WeightSample(0)).item() / 300**2, 1)  # KL(N(2, 1) || N(0, 1)) = 2^2 / 2
+    2.0
+    """
     (prior,) = {module.prior for module in net.modules() if isinstance(module, Bayesian)}
     layers = [module for module in net.modules() if isinstance(module, Variational)]
     weights = [weight for layer in layers for weight in layer.weights(sample)]
