@@ -7,7 +7,7 @@ from torch import Tensor
 
 from meada.datasets.examples import IMAGE_KEYS, LABEL_KEYS, first_key
 from meada.errors import MeadaError
-from meada.integrations.views import harden_batch
+from meada.integrations.views import Numbers, harden_batch
 from meada.machine.extras import need
 
 # The trainer and its callbacks must come from one of the two packages that Lightning goes by.
@@ -22,12 +22,16 @@ class HardViews(_lightning.Callback):  # type: ignore[name-defined, misc]
 
     Args:
         net: the module's attribute that takes images to logits; by default the module itself.
-        options: ``mean``, ``std``, ``share``, ``space``, ... of :func:`meada.integrations.harden_batch`.
+        mean, std: the normalisation that the pipeline applied; the defaults are for images in [0, 1].
+        share: the part of each batch that is replaced.
+        options: ``space``, ``k``, ``hardness``, ``beta``, ... of :func:`meada.hard_views`.
     """
 
-    def __init__(self, net: str = "", **options: Any) -> None:
+    def __init__(
+        self, net: str = "", *, mean: Numbers = 0.0, std: Numbers = 1.0, share: float = 0.5, **options: Any
+    ) -> None:
         super().__init__()
-        self.net, self.options = net, options
+        self.net, self.options = net, {"mean": mean, "std": std, "share": share, **options}
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
         net = pl_module.get_submodule(self.net) if self.net else pl_module
