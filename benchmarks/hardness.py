@@ -12,6 +12,7 @@ import argparse
 import json
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -26,6 +27,7 @@ from meada.evaluation.statistics import over_seeds
 from meada.files import write_json
 from meada.machine.environment import environment
 from meada.methods.method import Method
+from meada.networks.freezing import batch_norm_frozen
 from meada.pool import Pool
 from meada.robustify.labels import accuracy
 from meada.robustify.scoring import BATCH, rule_rows, sets
@@ -83,7 +85,8 @@ def fitted(recipe: Recipe, task: Task, watch: Watch, method: Method | None = Non
     pool = Pool(task.train.images, task.train.labels, store=recipe.pool.store)
     net, method = build_network(recipe, len(task.classes)), method or method_of(recipe)
     training = begin(net, pool, method, recipe.descent, seed=recipe.seed)
-    train(training, pool, method, recipe.plan, recipe.descent, seed=recipe.seed, watch=watch)
+    with batch_norm_frozen(net) if recipe.freeze_batch_norm else nullcontext():
+        train(training, pool, method, recipe.plan, recipe.descent, seed=recipe.seed, watch=watch)
     return net
 
 

@@ -107,7 +107,7 @@ def test_every_set_has_the_cells_of_its_table():
     assert {r.network["name"] for r in few} == {"wideresnet16_1"}
     views = {"randconv", "prime", "tilted", "trivialaugment"}
     assert {r.method["name"] for r in few} == {"erm", "ada", "meada", "mixup", "augmix"} | views
-    assert len(few) == 11 and len(items_of("cifar10c-small", ["erm", "ada"], 2, [])) == 4
+    assert len(few) == 15 and len(items_of("cifar10c-small", ["erm", "ada"], 2, [])) == 4
     pacs = [i.recipe.name for i in items_of("pacs", ["agg", "meada"], 1, [])]
     targets = ("art_painting", "cartoon", "photo", "sketch")
     assert pacs == [f"pacs/{m}-{t}" for m in ("agg", "meada") for t in targets]
