@@ -147,7 +147,10 @@ REPEAT = "plain, in another order of batches"
                 "": "delivered: interpolated, interpolated, interpolated",
             },
         ),
-        ("solar-mono-poly", {"plain": "plain", "plain_repeat": REPEAT, "": "hardened (delivered)"}),
+        (
+            "solar-mono-poly",
+            {"plain": "plain", "plain_repeat": REPEAT, "hardened": "hardened", "": "delivered: hardened, plain"},
+        ),
         ("cifar", {"plain": "plain", "plain_repeat": REPEAT, "": "averaged (delivered)"}),
     ],
 )
