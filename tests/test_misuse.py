@@ -16,6 +16,7 @@ import torch
 import meada
 from torch import nn
 from torch.utils.data import TensorDataset
+from meada.datasets.task import Samples, check
 
 net = nn.Sequential(nn.Flatten(), nn.Linear(48, 5))
 conv = nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 5))
@@ -68,6 +69,9 @@ MISUSE = {
     "meada.fit(net, (x, y), device=3.5, plan=plan)": "device must be",
     "meada.fit(net, (x, y), embedding=3, plan=plan)": "embedding",
     "meada.fit(net, (x, y), validate_every='x', plan=plan)": "validate_every must be",
+    "meada.fit(net, (x, y), method=meada.Method(loss=lambda n, b, c: n(b.x)), plan=plan)": "loss must be one number",
+    "meada.fit(net, (x, y), method=meada.Method(loss=lambda n, b, c: None), plan=plan)": "tensor, got NoneType",
+    "check('train', Samples(x.numpy(), y), 5)": "domain 'train' must have images as a torch.Tensor, got ndarray",
     "meada.fit(net, x, plan=plan)": "data must be",
     "meada.fit(net, None, plan=plan)": "data must be",
     "meada.fit(net, (x.permute(0, 2, 3, 1).repeat(1, 2, 2, 1), y), plan=plan)": "(N, H, W, C)",

@@ -8,6 +8,7 @@ it is :class:`Trusted`: typed on the command line, or given as ``trust=`` in Pyt
 import importlib
 import importlib.util
 import inspect
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from pathlib import Path
@@ -19,6 +20,7 @@ from meada.errors import MeadaError, nearest, one_line
 FORMS = "FILE.py:function or module:function"
 Makers = Mapping[str, Callable[[str], Callable[..., Any]]]  # by prefix, as ``timm`` in ``timm:resnet18``
 NO_MAKERS: Makers = {}
+EXECUTED: set[str] = set()  # people's own files that this process ran
 
 
 class Trusted(str):
@@ -99,6 +101,12 @@ def first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {one_line(error)}"
 
 
+def own_line(error: BaseException) -> str:
+    """Where in somebody's own file an error arose, as ``net.py, line 3``; nothing if it arose elsewhere."""
+    lines = [at for at in traceback.extract_tb(error.__traceback__) if at.filename in EXECUTED]
+    return f"{Path(lines[-1].filename).name}, line {lines[-1].lineno}" if lines else ""
+
+
 def _file(name: str) -> str:
     """``net.py:make`` of ``folder/net.py:make``; nothing where no file is named."""
     place, _, function = name.rpartition(":")
@@ -124,6 +132,7 @@ def _function(kind: str, name: str) -> Callable[..., Any]:
 def _executed(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
+    EXECUTED.add(str(spec.origin))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from meada.errors import NonFiniteError
+from meada.errors import MeadaError, NonFiniteError
 from meada.machine.distributed import ParallelLoss
 from meada.methods.method import Augment, Context, Loss, Parts
 from meada.methods.parts.descent import Descent
@@ -82,6 +82,9 @@ def descend(
     for optimiser in training.optimisers:
         optimiser.zero_grad()
     value = parallel_loss(batch, context, weight) if parallel_loss else loss(training.net, batch, context)
+    if not isinstance(value, Tensor) or value.numel() != 1:
+        found = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+        raise MeadaError(f"a method's loss must be one number for the whole batch, as a tensor, got {found}")
     value.backward()
     for optimiser in training.optimisers:
         optimiser.step()

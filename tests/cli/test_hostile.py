@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import meada.cli.main as cli
 from meada.deploy.model import save_model
 from meada.errors import MeadaError
+from meada.lookup import Trusted, lookup
 from meada.machine.terminal import SafeConsole, printable
 from meada.runs.network import build_network
 from meada.runs.recipe import resolve
@@ -224,3 +225,16 @@ def test_json_is_json_whatever_the_numbers_are():
 
     text = json_text({"a": float("nan"), "b": [float("inf"), (1.5, float("-inf"))]})
     assert json.loads(text, parse_constant=pytest.fail) == {"a": None, "b": [None, [1.5, None]]}
+
+
+def test_a_fault_in_a_persons_own_file_is_told_with_its_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(cli.tempfile, "tempdir", str(tmp_path))
+    file = tmp_path / "own.py"
+    file.write_text("def make():\n    return {}['missing']\n")
+    make = lookup("method", Trusted(f"{file}:make"), {})
+    with pytest.raises(KeyError) as raised:
+        make()
+    with pytest.raises(SystemExit) as end:
+        cli._unforeseen(raised.value)
+    said = capsys.readouterr().err
+    assert end.value.code == 2 and said.startswith("meada: own.py, line 2: KeyError: 'missing'; the traceback is in ")

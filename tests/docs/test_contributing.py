@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +21,7 @@ from meada.runs.run import run
 from meada.runs.run_folder import read_json
 
 PAGE = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
-FILES = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, re.S))
+FILES = dict(re.findall(r"```(?:python|toml)\n# (\w+\.\w+)\n(.*?)```", PAGE, re.S))
 SMALL = [
     "plan.rounds=0", "plan.min_steps=0", "plan.total_steps=4", "plan.batch_size=4",
     "evaluation.every=4", "evaluation.subset=8", "evaluation.crafted=4",
@@ -39,11 +40,12 @@ def outside(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     yield
     for name in FILES:
-        sys.modules.pop(name.removesuffix(".py"), None)
+        sys.modules.pop(Path(name).stem, None)
 
 
-def test_there_are_four_examples():
-    assert set(FILES) == {"label_smoothing.py", "gamma_curve.py", "stripes.py", "slowest_section.py"}
+def test_there_are_four_examples_and_a_recipe():
+    examples = {"label_smoothing.py", "gamma_curve.py", "stripes.py", "slowest_section.py"}
+    assert set(FILES) == {*examples, "stripes.toml"}
 
 
 def test_the_method_trains_from_a_recipe(tmp_path):
@@ -80,6 +82,17 @@ def stripes(tmp_path) -> Path:
     record = run(load_recipe("quickstart/erm", changes), tmp_path / "runs" / "stripes")
     assert record["results"]["last"]["inverted"]["n"] == 8
     return tmp_path / "runs" / "stripes"
+
+
+def test_the_recipe_of_the_data_set_trains(tmp_path):
+    recipe = load_recipe("stripes.toml", ["evaluation.crafted=4"], trust=["stripes.py:stripes"])
+    assert run(recipe, tmp_path / "run")["steps"] == 6
+
+
+def test_the_table_of_slots_has_every_slot_that_a_method_calls():
+    slots = re.findall(r"^\| `(\w+)` \| `\1\(", PAGE, re.M)
+    values = {"families", "title", "about", "passes"}
+    assert set(slots) == {field.name for field in fields(meada.Method)} - values
 
 
 def test_the_report_section_shows_a_run_on_the_data_set(stripes):

@@ -20,6 +20,7 @@ from meada.cli.reports import inspect, report, watch
 from meada.cli.reproduce import reproduce, sweep
 from meada.cli.train import quickstart, robustify, train
 from meada.errors import MeadaError
+from meada.lookup import own_line
 from meada.machine.memory import keep_freed_memory
 from meada.machine.terminal import printable
 
@@ -69,7 +70,10 @@ def main() -> None:
 
 
 def run_app(chosen: typer.Typer) -> None:
-    """Bad input is one sentence and exit code 2; an interrupt is 130; a fault of the program itself is 70."""
+    """Bad input is one sentence and exit code 2; an interrupt is 130; a fault of the program itself is 70.
+
+    A fault in a file that the person named (FILE.py:function) is bad input.
+    """
     keep_freed_memory()
     warnings.showwarning = _warn  # type: ignore[assignment]
     try:
@@ -110,4 +114,6 @@ def _unforeseen(error: BaseException) -> NoReturn:
         file.write(f"meada {__version__}, python {sys.version}\n{sys.argv}\n\n")
         file.writelines(traceback.format_exception(error))
     what = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+    if where := own_line(error):
+        _stop(f"{where}: {what}; the traceback is in {name}", 2)
     _stop(f"an unexpected error ({what}); please report it with the file {name}", 70)

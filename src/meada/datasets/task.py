@@ -1,10 +1,14 @@
-"""What a data set returns: labelled images to train on, to validate on and to test on."""
+"""What a data set returns: labelled images to train on, to validate on and to test on.
+
+To add one, write a function that returns a :class:`Task`; CONTRIBUTING has an example.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
+from torch import Tensor
 
 from meada.errors import MeadaError
 from meada.types import Images8, LabelMatrix, Labels
@@ -14,7 +18,7 @@ from meada.types import Images8, LabelMatrix, Labels
 class Samples:
     """Labelled images in 8 bits, all of one size."""
 
-    images: Images8
+    images: Images8  # a tensor (N, C, H, W) of 0..255
     labels: Labels | LabelMatrix  # class numbers; 0.0 and 1.0 by class where a picture has several labels
     domains: Labels | None = None  # which of ``Task.sources`` each comes from
 
@@ -44,11 +48,11 @@ class Sizes:
 class Task:
     """A source to train on, a held-out part of it, and domains never seen in training."""
 
-    classes: tuple[str, ...]
+    classes: tuple[str, ...]  # label -> its name
     train: Samples
     validation: Samples
-    targets: Mapping[str, Samples]
-    sources: tuple[str, ...]
+    targets: Mapping[str, Samples]  # domain -> its images, never trained on
+    sources: tuple[str, ...]  # names of the domains trained on; several: ``train.domains`` says which image is whose
     provenance: dict[str, str] = field(default_factory=dict)  # domain -> what was read, for records
     clean: Samples | None = None  # the source's own test split: scored, in no mean over targets
     severities: int = 0  # number of severities in each target, in equal parts, the mildest first
@@ -67,6 +71,9 @@ class Task:
 def check(name: str, samples: Samples, classes: int, *, multilabel: bool = False) -> None:
     """Refuse what no run could use, in a sentence that names the domain."""
     images, labels = samples.images, samples.labels
+    for what, value in (("images", images), ("labels", labels)):
+        if not isinstance(value, Tensor):
+            raise MeadaError(f"domain '{name}' must have {what} as a torch.Tensor, got {type(value).__name__}")
     if len(samples) == 0:
         raise MeadaError(f"domain '{name}' must have at least one labelled image, got none")
     if images.ndim != 4 or len(images) != len(labels):

@@ -75,14 +75,27 @@ def unchanged(net: nn.Module) -> nn.Module:
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """``Method()`` is ERM."""
+    """The slots of a training method, called with positional arguments; ``Method()`` is ERM.
 
-    loss: Loss = cross_entropy_loss  # minimisation phase: what the optimiser descends
-    grow: Grow = lambda net, pool, context: None  # maximisation phase: what each round adds to the pool
-    build: Build = no_parts  # modules and optimisers of its own
-    adapt: Adapt = unchanged  # the network it trains in place of the one it is given
-    growth: Callable[[int, int], int] = lambda n, rounds: n  # pool size after N rounds
-    augment: Augment | None = None  # what its minimisation phase does to the images of a batch
+    Args:
+        loss: ``loss(net, batch, context)``: what a minimisation step descends, one number for the batch.
+        grow: ``grow(net, pool, context)``: a maximisation round. It adds images with
+            ``pool.append(images, parents=index)``, one parent (a position in the pool) per image, and
+            returns nothing; ``pool.images(index)`` and ``pool.labels`` are what is there.
+        build: ``build(net, batch, context)``: :class:`Parts`, found again as ``context.parts``; ``batch`` is there to
+            read shapes from.
+        adapt: ``adapt(net)``: the network that is trained in place of the given one.
+        growth: ``growth(n, rounds)``: the pool's size after that number of rounds, from ``n`` source images.
+        augment: ``augment(images, generator)``: a training batch's images as the pool holds them (8 bits or floats in
+            [0, 1]), changed.
+    """
+
+    loss: Loss = cross_entropy_loss
+    grow: Grow = lambda net, pool, context: None
+    build: Build = no_parts
+    adapt: Adapt = unchanged
+    growth: Callable[[int, int], int] = lambda n, rounds: n
+    augment: Augment | None = None
     families: Families = frozenset()  # the kinds of image change that it trains on
     title: str = ""  # for tables and reports
     about: str = ""  # one sentence for somebody who has not read the paper

@@ -36,8 +36,10 @@ def find_space(space: str | Space) -> Space:
     if isinstance(space, Space):
         return space
     if not isinstance(space, str):
-        hint = ": meada.integrations.space_from makes a space of it" if callable(space) else ""
-        raise MeadaError(f"space must be a name or a meada.Space, got {type(space).__name__}{hint}")
+        hint = ": call it if it returns a Space; else meada.integrations.space_from makes a space of it"
+        raise MeadaError(
+            f"space must be a name or a meada.Space, got {type(space).__name__}{hint if callable(space) else ''}"
+        )
     made = lookup("space", space, SPACES)()
     if not isinstance(made, Space):
         raise MeadaError(f"space '{space}' must return a meada.Space, got {type(made).__name__}")

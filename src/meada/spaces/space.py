@@ -91,12 +91,14 @@ class Space:
     """A family of transformations T_theta with a prior.
 
     Args:
-        draw: ``draw(random, shape)`` gives theta from the prior, one set per sample; ``shape`` is the batch's.
-        transform: ``transform(x, theta)`` gives the transformed images, not yet clamped.
-        families: the kinds of image change it makes, so that validation can use the others.
+        draw: ``draw(random, shape)`` gives theta from the prior: a dict of tensors with one row per sample, whose
+            numbers come from ``random`` alone; ``shape`` is the batch's, (B, C, H, W).
+        transform: ``transform(x, theta)`` gives the transformed images, of x's shape, not yet clamped.
+        families: the kinds of image change it makes (``meada.types.Family``), so that validation can use the others.
         smooth: whether the result can be differentiated in theta's float tensors.
         project: puts theta back where it is allowed to be after a gradient step.
         channels: the channel counts it works on; empty for any.
+        name: for error messages and reports.
     """
 
     draw: Callable[[Random, Shape], Theta]
@@ -127,7 +129,10 @@ class Space:
 
 
 def per_image(values: Tensor, like: Images) -> Tensor:
-    """(B, ...) as a tensor that broadcasts over (B, C, H, W), with ``like``'s type and device."""
+    """(B, ...) as a tensor that broadcasts over (B, C, H, W), with ``like``'s type and device.
+
+    Axes are added at the end: (B,) and (B, 1) give one number per image, (B, C) one per channel.
+    """
     return values.to(like).reshape(*values.shape, *[1] * (4 - values.ndim))
 
 

@@ -23,9 +23,11 @@ class Text:
 
 @dataclass(frozen=True)
 class Table:
+    """A cell is a text, a number or None, which is shown as a dash."""
+
     title: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[Cell, ...], ...]  # each with one cell per column
     digits: Mapping[str, int] = field(default_factory=dict)  # column -> places shown; 1 if unnamed
 
     def shown(self, column: str, cell: Cell) -> str:
@@ -158,12 +160,16 @@ Block = Text | Table | Chart | Gallery
 
 @dataclass(frozen=True)
 class Section:
+    """A heading and what stands under it, in order."""
+
     title: str
     blocks: tuple[Block, ...]
 
 
 @dataclass(frozen=True)
 class Page:
+    """A whole report."""
+
     title: str
     sections: tuple[Section, ...]
 
