@@ -24,7 +24,7 @@ def load_floors(path: Path = SHIPPED) -> Floors:
 
 
 def fallen(record: Mapping[str, Any], floors: Floors) -> list[str]:
-    """A sentence for each ratio below its floor; cases that were not run are not judged.
+    """One message per ratio below its floor; cases that were not run are skipped.
 
     >>> case = {"ratios": {"published": {"median": 1.9}}, "facts": {}}
     >>> fallen({"cases": {"data": case}}, {"data": {"published": 2.0}, "gemm": {"x": 1}})
