@@ -88,7 +88,7 @@ CASES: dict[str, Case] = {
 
 
 def choose(asked: Iterable[str]) -> list[str]:
-    """Select cases by name or by prefix; by default all except the sweeps.
+    """Select cases by name or family (the part before the hyphen); by default all except the sweeps.
 
     >>> choose(["blocks", "gemm"])
     ['blocks-lenet', 'blocks-wideresnet', 'blocks-alexnet', 'gemm']

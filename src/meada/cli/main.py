@@ -28,7 +28,7 @@ OUT_OF_MEMORY = ("can't allocate memory", "failed to map segment")  # the words 
 
 class Verbs(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
-        """typer takes the end of a file for a person who wants to stop."""
+        """Report an EOFError as an error, since typer would treat it as an abort by the user."""
         try:
             return super().invoke(ctx)
         except EOFError as error:
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def run_app(chosen: typer.Typer) -> None:
-    """Bad input is one sentence and exit code 2; an interrupt is 130; a fault of the program itself is 70."""
+    """Exit codes: 2 with one sentence for bad input, 130 for an interrupt, 70 for a bug."""
     keep_freed_memory()
     warnings.showwarning = _warn  # type: ignore[assignment]
     try:
@@ -96,13 +96,13 @@ def _stop(sentence: str, code: int) -> NoReturn:
 
 
 def _warn(message: Warning | str, category: type[Warning], *_: object) -> None:
-    """Our own warnings in one line; those of libraries are not for the person at the terminal."""
+    """Show warnings of meada in one line; hide those of libraries."""
     if category is UserWarning:
         print(f"meada: warning: {printable(message)}", file=sys.stderr)
 
 
 def _unforeseen(error: BaseException) -> NoReturn:
-    """An unexpected error: one sentence, and a file with what a developer needs."""
+    """Report a bug: one sentence, and a file with the traceback for a developer."""
     if isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY):
         _stop(f"not enough memory ({' '.join(str(error).split())[:200] or 'no details'})", 2)
     handle, name = tempfile.mkstemp(prefix="meada-error-", suffix=".txt")

@@ -81,7 +81,7 @@ def _list(items: "Sequence[Item]", out: Path, timings: list[Path], jobs: int) ->
 
 
 def _tried(items: "Sequence[Item]", jobs: int) -> dict[str, float]:
-    """Estimate hours of runs without a record by timing a few steps with the threads that each run would have."""
+    """Estimate hours of runs without a record by timing a few steps with the number of threads per run."""
     if not items:
         return {}
     import torch
@@ -97,7 +97,7 @@ def _tried(items: "Sequence[Item]", jobs: int) -> dict[str, float]:
 def _run(
     items: "Sequence[Item]", out: Path, engine: str, jobs: int, address: str, cores: int, timings: Sequence[Path] = ()
 ) -> None:
-    """On this machine or on a Ray cluster; name the runs that another process trains, and those that failed."""
+    """Run on this machine or on a Ray cluster; list runs that another process trains, and failed ones."""
     if engine == "ray":
         from meada.reproduce.on_ray import on_ray
 

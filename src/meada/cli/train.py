@@ -153,7 +153,7 @@ def _examples(data: Mapping[str, Any]) -> "dict[str, Tensor]":
 
 
 def _hard_views(run: Path, x: "Tensor", seed: int) -> "dict[str, Tensor]":
-    """One image of each class, and views of it that the trained network finds hard."""
+    """One image of each class, and hard views of it for the trained network."""
     import torch
 
     from meada.maximise import hard_views

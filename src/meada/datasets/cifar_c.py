@@ -65,7 +65,7 @@ def open_set(name: str, root: Path, clean: Samples, test: int, which: str) -> tu
 
 
 def _open(folder: Path, clean: Samples, test: int) -> tuple[Corrupted, dict[str, str]]:
-    """Check all of a folder before any of it is used."""
+    """Open a folder after checking all of its files."""
     if not folder.is_dir():
         raise MeadaError(
             f"{folder} is missing: unpack the published archive there, or set data.corrupted to 'generated'"
@@ -92,7 +92,7 @@ def _open(folder: Path, clean: Samples, test: int) -> tuple[Corrupted, dict[str,
 
 
 def _sidecar(folder: Path) -> dict[str, Any]:
-    """What was written next to generated files; empty for published ones."""
+    """Metadata next to generated files; empty for published ones."""
     path = folder / SIDECAR
     if not path.exists():
         return {}
@@ -155,7 +155,7 @@ def _about(folder: Path, sidecar: dict[str, Any], test: int, total: int) -> str:
 
 
 def _generated(name: str, root: Path, clean: Samples, test: int) -> Path:
-    """Made once and kept below ``root``; those of the whole test split serve any part of it."""
+    """The generated copies below ``root``, made once; finished ones of the whole test split are used for any part."""
     home = root / "generated"
     whole, part = (home / f"{name}-first-{count}" for count in (len(clean), test))
     if _finished(whole):
