@@ -1,4 +1,4 @@
-"""Maximisation phase: turn each sample into a harder one.
+"""Maximisation phase: perturb each sample to increase the objective.
 
 Two ways, over any space of transformations: ``ascend`` follows the gradient of the score in the space's
 parameters (``perturb`` is the paper's: pixels), and ``hard_views`` draws candidates from the space's prior
@@ -90,7 +90,7 @@ def ascend(
     score: Score, space: Space, x0: Images, theta: Theta, *, steps: int, step_size: float | Tensor,
     direction: Direction = torch.positive,
 ) -> Images:  # fmt: skip
-    """Climb ``score`` over the parameters of a smooth space, from ``theta``; gives the transformed images.
+    """Gradient ascent on ``score`` over the parameters of a smooth space; returns the transformed images.
 
     Over pixels it is the inner loop of Algorithm 1: pixels are clamped once, at the end.
     """
@@ -149,7 +149,7 @@ def tilted_views(
     net: nn.Module, x: Images, y: Labels | LabelMatrix, space: Space, objective: Objective, *,
     k: int, hardness: float, seed: int, step: int, rows: Any,
 ) -> Images:  # fmt: skip
-    """``hard_views`` of what was checked; ``y`` may be a matrix of independent labels."""
+    """``hard_views`` without input checks; ``y`` may be a matrix of independent labels."""
     chosen = chosen_candidates(net, x, y, space, objective, k=k, hardness=hardness, seed=seed, step=step, rows=rows)
     return space.view(x, view_random(seed, step, chosen, rows), step)
 
@@ -159,7 +159,7 @@ def chosen_candidates(
     net: nn.Module, x: Images, y: Labels | LabelMatrix, space: Space, objective: Objective, *,
     k: int, hardness: float, seed: int, step: int, rows: Any,
 ) -> Any:  # fmt: skip
-    """The number of each sample's chosen candidate among ``k``: a draw from the tilted law over their scores."""
+    """Index of each sample's chosen candidate among ``k``: a draw from the tilted distribution over their scores."""
     check_count("k", k, least=1)
     check_numbers(hardness=hardness, beta=objective.beta, gamma=objective.gamma)
     if not 0 <= hardness <= 1:
@@ -177,7 +177,7 @@ def chosen_candidates(
 def scoring(
     net: nn.Module, x0: Images, y: Labels | LabelMatrix, objective: Objective
 ) -> Iterator[Callable[[Images], Any]]:
-    """Scores of views of ``x0`` as numpy numbers, with the network frozen in eval mode."""
+    """A function that scores views of ``x0`` as numpy arrays, with the network frozen in eval mode."""
     net = unwrap(net)
     with frozen(net), channels_last(net), ExitStack() as stack:
         if objective.gamma:
@@ -230,7 +230,7 @@ def over_draws(
 
 
 def of_unit_size(gradient: Images) -> Images:
-    """Each sample's gradient divided by its root mean square; one that is zero stays zero.
+    """Divide each sample's gradient by its root mean square; zero gradients stay zero.
 
     >>> of_unit_size(torch.tensor([[[[3.0, -4.0]]], [[[0.0, 0.0]]]])).flatten(1)  # over sqrt(12.5)
     tensor([[ 0.8485, -1.1314],
@@ -252,7 +252,7 @@ def _not_finite(scores: PerSample, gradients: Sequence[Tensor]) -> Tensor:
 
 
 def _refuse(faults: list[Tensor], n: int) -> None:
-    """An error that names the first step at which a sample left the finite numbers."""
+    """Raise an error with the first step at which a sample became NaN or infinite."""
     counts = torch.stack(faults).sum(1).tolist() if faults else []
     for step, count in enumerate(counts, 1):
         if count:

@@ -90,7 +90,7 @@ def save_model(
 
 
 def described(recipe: Recipe, classes: tuple[str, ...], side: int) -> dict[str, str]:
-    """Metadata that every model file has."""
+    """Metadata in every model file."""
     return {
         "method": recipe.method["name"], "network": recipe.network["name"],
         "classes": "\n".join(classes), "side": str(side),

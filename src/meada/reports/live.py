@@ -1,4 +1,4 @@
-"""Watch runs while they train: on the terminal, or as a report served on this machine alone."""
+"""Watch runs while they train: on the terminal, or as a report served on 127.0.0.1."""
 
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -21,12 +21,12 @@ EVERY = 10  # seconds between visits of a page whose run goes on
 
 
 def going_on(folder: Path) -> bool:
-    """Whether any run in the folder or below it is being trained."""
+    """Whether any run in the folder or its subfolders is being trained."""
     return any(RunFolder(lock.parent).locked for lock in folder.rglob(".lock"))
 
 
 def lines(folder: Path) -> Iterator[str]:
-    """What a terminal shows of every run in the folder."""
+    """Lines for the terminal about every run in the folder."""
     return (line for run in find_runs([folder]) for line in _about(run))
 
 
@@ -51,7 +51,7 @@ def _about(run: Run) -> Iterator[str]:
 
 
 def server(folder: Path, port: int = 0) -> ThreadingHTTPServer:
-    """Bound to 127.0.0.1; port 0 is any free one. There is one page, and no file is ever read
+    """A server on 127.0.0.1; port 0 picks a free one. There is one page, and no file is ever read
 
     by the name that a visitor gives.
     """
@@ -82,7 +82,7 @@ def server(folder: Path, port: int = 0) -> ThreadingHTTPServer:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """The terminal is the run's."""
+            """Do not log requests: the terminal shows the run."""
 
     try:
         return ThreadingHTTPServer((HOST, port), Page)
@@ -91,5 +91,5 @@ def server(folder: Path, port: int = 0) -> ThreadingHTTPServer:
 
 
 def page(folder: Path) -> str:
-    """The report; while a run goes on, it asks to be loaded again."""
+    """The report as HTML; it reloads itself while a run is being trained."""
     return to_html(build(find_runs([folder])), refresh=EVERY if going_on(folder) else 0)

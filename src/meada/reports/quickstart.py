@@ -1,4 +1,4 @@
-"""The end of the quickstart: a table on the terminal, pictures, and a report with an introduction."""
+"""Results of the quickstart: a table on the terminal, pictures, and a report with an introduction."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,7 +26,7 @@ image had a part in any choice. Command: meada quickstart --seed {seed}"""
 
 
 def show(folders: Mapping[str, Path], out: Path, shown: Mapping[str, Tensor], views: Mapping[str, Tensor]) -> None:
-    """Print the table, draw the pictures, write the page, and say where it is.
+    """Print the table, draw the pictures, write the page and print its path.
 
     ``shown``: some images of every domain, the training domain first, the same classes of each; ``views``: training
     images and hard views of them.

@@ -56,7 +56,7 @@ def last_line(stderr_file: IO[bytes], code: int) -> str:
 
 
 def verdict(name: str, code: int, line: str, seconds: float, outcome: Outcome) -> str:
-    """How a run ended, in words; one that is not done goes into ``outcome``."""
+    """How a run ended, in words; unfinished ones are added to ``outcome``."""
     if code == 0:
         return f"done in {seconds / 60:.1f} min"
     if ELSEWHERE in line:
@@ -74,7 +74,7 @@ def run_settings(threads: int, stderr_file: IO[bytes]) -> dict[str, Any]:
 
 
 def named_by(item: Item) -> list[str]:
-    """The code that a run needs and that the person named: it is named again to the process that trains."""
+    """Options that name the outside code of a run, which the user allowed, to the training process."""
     return [str(name) for _, name in code_in(item.recipe.model_dump()) if isinstance(name, Trusted)]
 
 
@@ -99,7 +99,7 @@ def reproduce(
     timings: Sequence[Path] = (),
     command: Command = train_command,
 ) -> Outcome:
-    """Run what is not done, ``jobs`` at a time; a failed run does not stop the others.
+    """Run the unfinished runs, ``jobs`` at a time; a failed run does not stop the others.
 
     ``timings`` are more folders whose records say how long a kind of run takes.
     """

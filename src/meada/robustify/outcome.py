@@ -154,7 +154,7 @@ def seconds(stages: Mapping[str, float], preparing: float, delivering: float) ->
 
 
 def card(outcome: Outcome) -> str:
-    """The card; all its numbers come from ``outcome.json``."""
+    """The model card; all its numbers come from ``outcome.json``."""
     held = outcome.content
     plan, classes, delivered, limit = held["plan"], held["classes"], outcome.delivered, held["abstain_entropy"]
     return "\n\n".join([

@@ -1,4 +1,4 @@
-"""The report: one page from what runs left on disk, as HTML, Markdown, PNG or on the terminal."""
+"""The report: one page from the folders of runs, as HTML, Markdown, PNG or on the terminal."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -62,7 +62,7 @@ def build(
 
 
 def table(runs: Sequence[Run], number: int, *, rule: str = "last", command: str = "") -> Page:
-    """Table 1, 2 or 3 of the paper with its figures, from finished runs."""
+    """Table 1, 2 or 3 of the paper and its figures, from finished runs."""
     finished = [run for run in runs if run.finished]
     if not finished:
         raise MeadaError("a table must have a finished run, got folders without a record.json")
@@ -77,7 +77,7 @@ def table(runs: Sequence[Run], number: int, *, rule: str = "last", command: str 
 
 
 def write(page: Page, *, out: Path | None = None, markdown: Path | None = None, png: Path | None = None) -> list[Path]:
-    """Write the page in each form given; returns the files. Pictures of Markdown go to ``figures``."""
+    """Write the page in each format given; return the files. Pictures of Markdown go to ``figures``."""
     if markdown and png is None and any(isinstance(block, Chart | Gallery) for block in page.blocks()):
         png = markdown.parent / "figures"
     pictures: dict[int, Path] = {}

@@ -1,4 +1,4 @@
-"""How each checkpoint was chosen, what each run cost, and what was reached in equal time."""
+"""Sections on checkpoint selection, cost of the runs, and accuracy in equal time."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -18,7 +18,7 @@ SOURCE = (
 
 
 def chosen(experiment: Experiment) -> Section | None:
-    """The rules, the step that each of them chose, and its accuracy."""
+    """Section on the rules, the step that each of them selected, and its accuracy."""
     rows: list[tuple[Cell, ...]] = []
     for group in experiment.groups:
         for rule in filter(group.scored, RULES):
@@ -70,13 +70,13 @@ def _row(group: Group, run: Run) -> tuple[Cell, ...]:
 
 
 def core_hours(run: Run) -> float | None:
-    """Seconds times threads, in hours; unknown where a record does not say."""
+    """Seconds times threads, in hours; None if a record lacks them."""
     seconds, threads = run.record.get("seconds"), run.record.get("environment", {}).get("threads")
     return sum(seconds.values()) * int(threads) / 3600 if seconds and threads else None
 
 
 def _made(run: Run) -> int | None:
-    """How many images the rounds added to the pool; unknown where the first size is."""
+    """Number of images that the rounds added to the pool; None if the initial size is unknown."""
     sizes = [int(line["pool"]) for line in run.record.get("rounds", []) if "ce" in line]
     if not sizes:
         return 0
@@ -85,7 +85,7 @@ def _made(run: Run) -> int | None:
 
 
 def records(runs: Sequence[Run]) -> Section:
-    """Every run that a page is made of, what it cost, and the command that repeats it."""
+    """Table of the page's runs, with their costs and the commands that repeat them."""
     rows: list[tuple[Cell, ...]] = []
     for run in runs:
         took = ", ".join(f"{run.record['seconds'].get(k, 0.0) / 60:.0f}" for k in ("minimise", "maximise", "evaluate"))
@@ -103,7 +103,7 @@ def candidates(run: Run) -> dict[int, float]:
 
 
 def seconds_at(run: Run, step: int) -> float:
-    """Training time up to a step: its share of the minimisation, and the rounds before it.
+    """Training time up to a step: its share of the minimisation plus the rounds before it.
 
     Evaluation is not counted: candidates are scored to be looked at, not to train.
     """
@@ -118,7 +118,7 @@ def training_seconds(run: Run) -> float:
 
 
 def reached(run: Run, seconds: float) -> tuple[int, float] | None:
-    """The last candidate within that time: its step and score; None before the first."""
+    """Step and score of the last candidate within a time; None before the first."""
     inside = [(t, v) for t, v in candidates(run).items() if seconds_at(run, t) <= seconds]
     return max(inside) if inside else None
 
@@ -163,7 +163,7 @@ def equal_time(experiment: Experiment, name: str = "") -> Section | None:
 
 
 def _time_to_accuracy(groups: Sequence[Group]) -> Iterator[Block]:
-    """Training minutes until a candidate first has what ME-ADA has at its end, on the same subsets."""
+    """Training minutes until a candidate first reaches ME-ADA's final accuracy on the same subsets."""
     ours = [g for g in groups if g.method == REFERENCE]
     if not ours:
         return
@@ -182,7 +182,7 @@ def _time_to_accuracy(groups: Sequence[Group]) -> Iterator[Block]:
 
 
 def bill(groups: Iterable[Group]) -> Section:
-    """What each method's number cost: core-hours of all its seeds, evaluation included."""
+    """Core-hours of each method over all its seeds, including evaluation."""
     rows: list[tuple[Cell, ...]] = []
     for group in groups:
         known = [hours for run in group.runs if (hours := core_hours(run)) is not None]

@@ -1,4 +1,4 @@
-"""The paper's printed numbers (``paper.toml``), ours next to them, and Figure 1: accuracy against K."""
+"""Comparison with the paper's printed numbers (``paper.toml``), and Figure 1: accuracy against K."""
 
 import tomllib
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ BARS = (
 
 
 def beside_the_paper(experiment: Experiment, rules: Sequence[str]) -> Section | None:
-    """A row per method, checkpoint and domain, and one figure per checkpoint."""
+    """Section with a row per method, checkpoint and domain, and one figure per checkpoint."""
     rows: list[tuple[Cell, ...]] = []
     tested = False
     for group in experiment.groups:
@@ -70,7 +70,7 @@ def beside_the_paper(experiment: Experiment, rules: Sequence[str]) -> Section | 
 
 
 def paper_of(experiment: Experiment, group: Group, domain: str) -> Summary | None:
-    """The paper's number for this method, where it is comparable: Table 1's K, Table 2's single target."""
+    """The paper's number for this method if it is comparable: Table 1's K, Table 2's single target."""
     if experiment.data == "digits" and group.method not in ("erm", "par") and group.rounds != PAPER["digits"]["rounds"]:
         return None
     if experiment.data == "pacs" and len(experiment.domains) != 1:
@@ -79,7 +79,7 @@ def paper_of(experiment: Experiment, group: Group, domain: str) -> Summary | Non
 
 
 def _against(experiment: Experiment, group: Group, rule: str) -> tuple[dict[str, Summary], dict[str, Verdict]]:
-    """The paper's numbers by domain, and the verdict on each that has an error."""
+    """The paper's numbers by domain, and verdicts on those with a standard error."""
     papers = {d: p for d in experiment.columns if (p := paper_of(experiment, group, d)) and group.scored(rule)}
     tests = {d: welch(group.mean(rule, d), p, bound=d == "mean") for d, p in papers.items() if p.std is not None}
     return papers, dict(zip(tests, verdicts([*tests.values()]), strict=True))
@@ -104,7 +104,7 @@ def agreement(verdict: Verdict) -> str:
 
 
 def comparison(experiment: Experiment, rule: str, name: str = "") -> Chart:
-    """Every method on every domain, the plain method first. Figure 2 where the domains are corruptions."""
+    """Chart of every method on every domain, the plain method first; Figure 2 if domains are corruptions."""
     which = "corruption (Figure 2)" if experiment.corrupted else "domain"
     about = f"Accuracy by {which}, with 95 % intervals where they are known"
     groups = [group for group in experiment.groups if group.scored(rule)]
@@ -116,7 +116,7 @@ def points(
     name: str, rule: str, places: Sequence[tuple[Group, str]], papers: Sequence[Summary | None] = (), *,
     counted: bool = False, single: bool = True, **look: Any,
 ) -> Series:  # fmt: skip
-    """Means of groups on domains with 95 % intervals where they are known, cut off at 0 and 100 %.
+    """Means of groups on domains with 95 % intervals if known, clamped to 0 and 100 %.
 
     ``counted``: the name says how many seeds there are; ``single``: also intervals of single runs, over images.
     """
@@ -131,7 +131,7 @@ def points(
 
 
 def rounds_section(experiment: Experiment, rule: str) -> Section | None:
-    """Figure 1: a chart per target, a line per method over K with 95 % intervals, ERM across."""
+    """Figure 1: a chart per target, a line per method over K with 95 % intervals, ERM as a horizontal line."""
     methods = dict.fromkeys(g.method for g in experiment.groups if g.method != "erm")
     lines = {m: groups for m in methods if len(groups := _by_rounds(experiment, m, rule)) > 1}
     if not lines:

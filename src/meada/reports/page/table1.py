@@ -26,7 +26,7 @@ SELECTION_KEYS = frozenset({"evaluation.every", "evaluation.subset"})  # they ch
 
 
 def table1(runs: Sequence[Run], command: str) -> Page:
-    """From finished runs; those that are not on digits are passed over."""
+    """Table 1 from finished runs on digits; other runs are skipped."""
     runs = [run for run in runs if run.record.get("data", "digits") == "digits" and "svhn" in run.results("last")]
     if not runs:
         raise MeadaError("Table 1 must have runs on digits, got none")
@@ -59,7 +59,7 @@ def _experiment(runs: Sequence[Run], domains: Sequence[str]) -> Experiment:
 
 
 def shipped(run: Run, but: Set[str] = frozenset()) -> bool:
-    """Whether its recipe is a shipped one of digits, of full length, but for these settings."""
+    """Whether its recipe is a shipped full-length recipe for digits, ignoring these settings."""
     whole = run.settings.name.startswith("digits/") and run.settings.scaled == 1
     return whole and run.changed is not None and run.changed.keys() <= but
 
@@ -90,7 +90,7 @@ def _chosen(experiment: Experiment, looked: Sequence[Run]) -> list[Section | Non
 
 
 def _named(groups: Sequence[Group]) -> dict[str, Group]:
-    """By the recipe's name, which is the method's or tells its variants apart; a second one of a name by its label."""
+    """Group name: the recipe's name, or the label if the name is taken."""
     named: dict[str, Group] = {}
     for group in sorted(groups, key=lambda g: not shipped(g.runs[0])):
         name = group.runs[0].settings.name.rpartition("/")[2]
@@ -130,7 +130,7 @@ def gap_cell(verdict: Verdict) -> str:
 
 
 def _differences(experiment: Experiment, groups: Mapping[str, Group]) -> Section | None:
-    """Also of methods that the paper does not have: with ERM, with ME-ADA and with variants of themselves."""
+    """Differences, also of methods not in the paper: from ERM, from ME-ADA and between variants."""
     known = {name for pair in PAIRS for name in pair}
     later = [name for name in groups if name not in known]
     others = [(name, rival) for name in later for rival in ("erm", "meada")]
@@ -153,7 +153,7 @@ def _differences(experiment: Experiment, groups: Mapping[str, Group]) -> Section
 
 
 def order(groups: Mapping[str, Group]) -> Section | None:
-    """Whether ME-ADA > ADA > ERM on SVHN and MNIST-M; nothing with fewer than two seeds that all three have."""
+    """Test ME-ADA > ADA > ERM on SVHN and MNIST-M; nothing with fewer than two common seeds."""
     if not set(ORDER) <= groups.keys():
         return None
     seeds = sorted(set.intersection(*({run.seed for run in groups[m].runs} for m in ORDER)))
@@ -184,7 +184,7 @@ def order(groups: Mapping[str, Group]) -> Section | None:
 
 
 def judged(chances: Mapping[str, float], steps: Sequence[Verdict]) -> str:
-    """Confirmed: the order is there in every domain. Refuted: one step of it is the other way, by more than chance.
+    """Confirmed: the order holds in every domain. Refuted: one step of it is reversed beyond chance.
 
     >>> from meada.evaluation.statistics import Difference
     >>> up, unsure = (Verdict(Difference(v), p) for v, p in ((2.0, 0.01), (1.0, 0.4)))
@@ -201,7 +201,7 @@ def judged(chances: Mapping[str, float], steps: Sequence[Verdict]) -> str:
 
 
 def _closer(experiment: Experiment, groups: Mapping[str, Group], looked: Sequence[Run]) -> Section:
-    """The same training under a finer oracle: how much of a difference is the choice alone."""
+    """The same training with more frequent oracle selection: the effect of selection alone."""
     rows: list[tuple[Cell, ...]] = []
     same = True
     for group in _experiment(looked, experiment.domains).groups:
