@@ -45,7 +45,7 @@ def _found(case: Mapping[str, Any], name: str, what: str) -> float:
     if what in case["facts"]:
         return float(case["facts"][what])
     known = ", ".join([*case["ratios"], *case["facts"]])
-    raise MeadaError(f"the floors name '{what}' for '{name}', which measures {known}")
+    raise MeadaError(f"the floors of '{name}' must be for one of its ratios, {known}, got '{what}'")
 
 
 def _shown(value: float) -> str:

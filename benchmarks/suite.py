@@ -128,7 +128,7 @@ def joined(record: dict[str, Any], path: Path | None) -> dict[str, Any]:
         return record
     old = json.loads(path.read_text(encoding="utf-8"))
     if any(old.get(key) != record[key] for key in ("environment", "quick")):
-        raise MeadaError(f"{path} must be of the same machine and sizes: move it away")
+        raise MeadaError(f"{path} must have results of this machine and sizes, got others: move it away")
     cases = old["cases"] | record["cases"]
     return record | {
         "seconds": round(old["seconds"] + record["seconds"], 1),

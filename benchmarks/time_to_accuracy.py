@@ -82,7 +82,7 @@ def merged(path: Path, made: dict[str, Any]) -> dict[str, Any]:
     held = read_json(path)
     parts = ("seconds_to_target", "curves")
     if any(held.get(k) != v for k, v in made.items() if k not in parts):
-        raise MeadaError(f"{path} must hold curves of this machine and command, got others: give another --out")
+        raise MeadaError(f"{path} must have curves of this machine and command, got others: give another --out")
     return made | {k: held[k] | made[k] for k in parts}
 
 

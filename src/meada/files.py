@@ -110,7 +110,7 @@ def read_bytes(path: Path) -> bytes:
     known = _sums(home).get(path.relative_to(home).as_posix()) if home else None
     if known and sha256(content).hexdigest() not in known:
         raise MeadaError(
-            f"{path} is damaged or was changed by hand: it must match its checksum in {SUMS} "
+            f"{path} is damaged or was edited: it must match its checksum in {SUMS} "
             f"({known[0][:12]}...), got {sha256(content).hexdigest()[:12]}..."
         )
     return content

@@ -193,7 +193,7 @@ def scoring(
                 check_classes(y, classes=logits.shape[1])
             values = objective(logits, z, z0, y)
             if not bool(values.isfinite().all()):
-                raise NonFiniteError("the score of a view must be finite: look at the weights of the network")
+                raise NonFiniteError("scores of views must be finite, got NaN or infinity: check the weights")
             return values.double().cpu().numpy()
 
         yield score
@@ -258,5 +258,5 @@ def _refuse(faults: list[Tensor], n: int) -> None:
         if count:
             raise NonFiniteError(
                 f"step {step} of {len(faults)}: the loss or gradient of {count} of {n} samples is not finite; "
-                "lower step_size, beta or gamma, or look at the weights"
+                "lower step_size, beta or gamma, or check the weights"
             )

@@ -32,13 +32,13 @@ class Verbs(TyperGroup):
         try:
             return super().invoke(ctx)
         except EOFError as error:
-            raise MeadaError(f"a file ended before it should have ({error or 'it may be empty'})") from error
+            raise MeadaError(f"a file ended early ({error or 'it may be empty'})") from error
 
 
 app = typer.Typer(
     cls=Verbs,
     name="meada",
-    help="Train image classifiers that survive data they have never seen.",
+    help="Train image classifiers that are robust to domain shift.",
     epilog="First steps: meada quickstart | meada list | meada train digits/meada --out runs/meada",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

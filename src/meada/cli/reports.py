@@ -76,7 +76,7 @@ def inspect(
 
 
 def watch(
-    folder: Annotated[Path, typer.Argument(help="A run's folder, or a folder of them.")],
+    folder: Annotated[Path, typer.Argument(help="A run's folder, or a folder of runs.")],
     once: Annotated[bool, typer.Option("--once", help="Print the state once and stop.")] = False,
     every: Annotated[float, typer.Option(help="Seconds between updates.", min=0.1)] = 2.0,
     serve: Annotated[

@@ -117,7 +117,7 @@ def _run(
 def sweep(
     recipe: RecipeName,
     out: Annotated[Path, typer.Option(help="Folder of the runs.")],
-    grid: Annotated[list[str] | None, typer.Option(help="Values of a key: beta=1,10,100; may be repeated.")] = None,
+    grid: Annotated[list[str] | None, typer.Option(help="Values of a key: beta=1,10,100. May be repeated.")] = None,
     seeds: Annotated[int, typer.Option(help="Number of seeds; they are 0, 1, 2, ...")] = 1,
     engine: Engine = "local",
     address: Address = "",

@@ -82,7 +82,7 @@ def _open(folder: Path, clean: Samples, test: int) -> tuple[Corrupted, dict[str,
         )
     _check_labels(folder / "labels.npy", clean.labels[:total])
     if sidecar and stack(str(folder), clean.first(total)).digest() != sidecar["sha256"]:
-        raise MeadaError(f"{folder} was made from other images than this test split: choose another folder")
+        raise MeadaError(f"{folder} must be made from this test split, got other images: choose another folder")
     for path in files.values():
         _check_images(path, total, clean)
     extra = [name for name in VALIDATION if (folder / f"{name}.npy").exists()]
@@ -112,8 +112,8 @@ def _sidecar(folder: Path) -> dict[str, Any]:
         )
     if foreign := [n for n in CORRUPTIONS if n not in listed and (folder / f"{n}.npy").exists()]:
         raise MeadaError(
-            f"{folder} holds {', '.join(foreign)}, which {SIDECAR} does not list: generated and "
-            "other files are mixed there; keep them in folders of their own"
+            f"{folder} holds {', '.join(foreign)}, which {SIDECAR} does not list: "
+            "keep generated and other files in separate folders"
         )
     return sidecar
 

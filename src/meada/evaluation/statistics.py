@@ -206,7 +206,7 @@ def paired_bootstrap(a: Sets, b: Sets, *, draws: int = DRAWS, seed: int = 0) -> 
     ours, theirs = _sets(a), _sets(b)
     if [(k, v.shape) for k, v in ours.items()] != [(k, v.shape) for k, v in theirs.items()]:
         shapes = [", ".join(f"{k or 'rows x pictures'} {v.shape}" for k, v in sets.items()) for sets in (ours, theirs)]
-        raise MeadaError(f"both models must have seen the same pictures, got {shapes[0]} and {shapes[1]}")
+        raise MeadaError(f"both models must be scored on the same pictures, got {shapes[0]} and {shapes[1]}")
     gaps = {name: ours[name] - theirs[name] for name in ours}
     value, found = float(np.mean([np.mean(gap) for gap in gaps.values()])), _resampled(gaps, draws, seed)
     return Difference(value, _percentiles(found, "paired bootstrap over images"), bootstrap_p(found))

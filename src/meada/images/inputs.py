@@ -109,9 +109,9 @@ def check_network(net: Any, *, training: bool = False) -> None:
         hint = ": call it, to have a network" if callable(net) else ""
         raise MeadaError(f"net must be a torch.nn.Module, got {getattr(net, '__name__', type(net).__name__)}{hint}")
     if any(is_lazy(p) for p in net.parameters()):
-        raise MeadaError("net must have all its weights, got lazy ones: call net(images[:1]) once before")
+        raise MeadaError("net must have initialised weights, got lazy ones: call net(images[:1]) once before")
     if any(p.is_meta for p in net.parameters()):
-        raise MeadaError("net must have all its weights, got some on the meta device, which holds no numbers")
+        raise MeadaError("net must have initialised weights, got some on the meta device, which has no values")
     if training and isinstance(net, torch.jit.ScriptModule):
         raise MeadaError(
             f"net must be an ordinary nn.Module to be trained, got TorchScript ({type(net).__name__}), whose layers "
@@ -167,7 +167,7 @@ def check_classes(labels: Labels, classes: int) -> None:
     """Refuse labels outside the range of a network with ``classes`` outputs."""
     if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
         raise MeadaError(
-            f"labels must be in 0..{classes - 1}, the classes that the network knows, "
+            f"labels must be in 0..{classes - 1}, the classes of the network, "
             f"got {int(labels.min())} to {int(labels.max())}{ONE_OUTPUT if classes == 1 else ''}"
         )
 

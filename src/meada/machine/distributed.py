@@ -158,7 +158,7 @@ def process_group(device: torch.device) -> Iterator[World]:
 
 def _on_sigterm(number: int, frame: FrameType | None) -> None:
     """Explain the SIGTERM that torchrun sends to all processes when one has ended."""
-    raise MeadaError(f"stopped by signal {number}, as torchrun does when another process has ended; {RESUME_HINT}")
+    raise MeadaError(f"stopped by signal {number}, which torchrun sends when another process has ended; {RESUME_HINT}")
 
 
 Loss = Callable[..., Scalar]  # of the network, a batch and a method's context
@@ -218,7 +218,7 @@ def synchronise_batch_norm(net: nn.Module, *, wanted: bool, world: World, device
         return net
     if device.type != "cuda":
         raise MeadaError(
-            f"sync_batch_norm must be false on the {device.type} with several processes (torch has it for GPUs alone), "
-            "got true; each process then normalises its share"
+            f"sync_batch_norm must be false on the {device.type} with several processes (torch has it for GPUs only), "
+            "got true; with false each process normalises its own share"
         )
     return nn.SyncBatchNorm.convert_sync_batchnorm(net)

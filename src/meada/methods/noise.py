@@ -40,8 +40,8 @@ def noise(*, grow: Rule = "pool", block: int = 128, **ascent: Any) -> Method:
         append_in_blocks(pool, chosen, elsewhere, context, block=block, kind="noise, ")
         if short:
             warnings.warn(
-                f"round {context.round + 1}: noise within [0, 1] falls short of ME-ADA's size for "
-                f"{short} of {len(chosen)} samples, which went as far as they could",
+                f"round {context.round + 1}: noise clamped to [0, 1] is smaller than ME-ADA's "
+                f"perturbation for {short} of {len(chosen)} samples",
                 stacklevel=2,
             )
 

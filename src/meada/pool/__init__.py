@@ -131,7 +131,7 @@ class Pool:
             path = block_path(self.folder, self.rounds + 1)
             parents = path.with_suffix(".parents.npy")
             if not (path.exists() and parents.exists()):
-                raise MeadaError(f"{path}: the pool's block is missing; train again")
+                raise MeadaError(f"{path}: this block of the pool is missing; train again")
             images = read_block(path, on_disk=self._spills(path.stat().st_size))
             check_block(path, len(images), images.nbytes)
             read_bytes(parents)  # refused if it is not what was written

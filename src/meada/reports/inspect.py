@@ -30,7 +30,7 @@ def load_rounds(folder: RunFolder) -> list[dict[str, Any]]:
     check({"rounds": lines}, {"rounds": [ROUND]}, folder.record if folder.finished else folder.log)
     rounds = [line for line in lines if "round" in line and "ce" in line]
     if not rounds:
-        raise MeadaError(f"{folder.path}: no maximisation round has ended, or its method has none")
+        raise MeadaError(f"{folder.path}: no maximisation round has ended, or the method has none")
     return rounds
 
 

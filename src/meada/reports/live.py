@@ -42,7 +42,7 @@ def _about(run: Run) -> Iterator[str]:
         yield f"  at step {line['step']:,}: loss {line['loss']:.4f}"
     for line in [line for line in run.log if "scores" in line][-1:]:
         scores = ", ".join(f"{CHOOSERS.get(rule, rule)} {value:.1f} %" for rule, value in line["scores"].items())
-        yield f"  accuracy at step {line['step']:,}, by what would choose this checkpoint: {scores}"
+        yield f"  accuracy at step {line['step']:,} on the data of each selection rule: {scores}"
     for line in run.record.get("rounds", []):
         ce = "; cross-entropy from {:.3f} to {:.3f}".format(*line["ce"]) if "ce" in line else ""
         yield f"  round {line['round']}: training set of {line['pool']:,} images{ce}"

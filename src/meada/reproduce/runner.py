@@ -124,7 +124,7 @@ def reproduce(
             while waiting and len(running) < jobs:
                 item = waiting.pop(0)
                 if item.done(out):
-                    say(f"{item.name}: done elsewhere meanwhile")
+                    say(f"{item.name}: finished by another process")
                 elif item.folder(out).locked:
                     say(f"{item.name}: {verdict(item.name, 1, ELSEWHERE, 0.0, outcome)}")
                 else:

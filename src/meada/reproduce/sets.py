@@ -79,7 +79,7 @@ STUDY: dict[str, tuple[Value, ...]] = {  # the first of each is the paper's, and
 def sensitivity(methods: Sequence[str], seed: int, changes: list[str]) -> list[Item]:
     """Short digits runs: ERM, ME-ADA as published, and one setting of it changed at a time."""
     if methods:
-        raise MeadaError("--methods must be left out for the set 'sensitivity': it studies ME-ADA alone")
+        raise MeadaError("--methods must be left out for the set 'sensitivity', which has only ME-ADA and ERM")
     items = [short(method, changes, seed) for method in ("erm", "meada")]
     for setting, (_, *others) in STUDY.items():
         items += [short("meada", [*changes, f"method.{setting}={value}"], seed) for value in others]
@@ -171,12 +171,12 @@ def full_key(recipe: Recipe, key: str) -> str:
     """A key with its table; the table may be left out if only one has such a key."""
     known = sorted(flattened(recipe.model_dump()))
     if key == "seed":
-        raise MeadaError("--grid must not name seed: --seeds says how many seeds each choice has")
+        raise MeadaError("--grid must not name seed: use --seeds for the number of seeds")
     if key in known:
         return key
     found = [name for name in known if name.rpartition(".")[2] == key]
     if len(found) > 1:
-        raise MeadaError(f"--grid must name one key, got {key}, which may be {' or '.join(found)}; write it in full")
+        raise MeadaError(f"--grid must name one key, got {key}, which may mean {' or '.join(found)}; write it in full")
     if not found:
         raise MeadaError(f"--grid must name a key of the recipe, got {key}; {nearest(key, known)}")
     return found[0]

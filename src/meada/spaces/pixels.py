@@ -32,4 +32,4 @@ def _stored(x: Images, theta: Theta) -> Images:
 
 
 def _no_prior(random: Random, shape: Shape) -> NoReturn:
-    raise MeadaError("space 'pixels' has no prior to draw from: use meada.perturb, or another space")
+    raise MeadaError("space 'pixels' has no prior to sample from: use meada.perturb, or another space")

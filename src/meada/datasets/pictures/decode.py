@@ -53,12 +53,12 @@ def _explained(path: Path) -> Iterator[None]:
         raise
     except Image.DecompressionBombError:
         most = 2 * (Image.MAX_IMAGE_PIXELS or 0) // 1_000_000
-        raise MeadaError(f"has more than {most:,} million pixels: save it smaller") from None
+        raise MeadaError(f"has more than {most:,} million pixels: save a smaller copy") from None
     except UnidentifiedImageError:
-        raise MeadaError("is not a picture that can be read: its bytes are of no known format") from None
+        raise MeadaError("is not a readable picture: unknown format") from None
     except (OSError, ValueError, SyntaxError, EOFError) as error:
         what = " ".join(str(error).replace(str(path), "the file").split()) or type(error).__name__
-        raise MeadaError(f"is not a picture that can be read ({what})") from None
+        raise MeadaError(f"is not a readable picture ({what})") from None
 
 
 @contextmanager

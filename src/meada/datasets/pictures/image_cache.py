@@ -116,7 +116,7 @@ def mapped(path: Path) -> Images8:
         # "c": private to this process, since torch warns of arrays that it may not write to
         return torch.from_numpy(map_npy(path, "c"))
     except (OSError, MeadaError) as error:
-        raise MeadaError(f"{path} cannot be read ({error}): delete it, and it is made again") from None
+        raise MeadaError(f"{path} cannot be read ({error}): delete it to make it again") from None
 
 
 @contextmanager
@@ -129,7 +129,7 @@ def writable(path: Path) -> Iterator[None]:
         if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
             raise
         raise MeadaError(
-            f"{path.parent} must be a folder that can be written, got: {error.strerror}; set MEADA_CACHE to another one"
+            f"{path.parent} must be a writable folder, got: {error.strerror}; set MEADA_CACHE to another folder"
         ) from None
 
 

@@ -114,7 +114,7 @@ def survey(path: Path, *, group: str = "", cache: str | Path | None = None, tell
     classes = tuple(sorted({p.label for p in good}))
     if not classes:
         why = "; ".join(f"{name} {fault}" for name, fault in list(skipped.items())[:3])
-        raise MeadaError(f"{path} must hold pictures that can be read, got none ({why})")
+        raise MeadaError(f"{path} must have readable pictures, got none ({why})")
     return Survey(
         root=listed.root,
         pictures=good,

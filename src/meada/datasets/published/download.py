@@ -73,11 +73,11 @@ def _receive(file: File, part: Path, size: int, progress: Progress) -> None:
         if done == 0 and catalogue.looks_like_html(chunk):
             raise _web_page(file)
         if chunk and offered not in (None, size):
-            raise MeadaError(f"{file.url} offers {offered:,} bytes: {size:,} are published")
+            raise MeadaError(f"{file.url} must have {size:,} bytes as published, got {offered:,}")
         with part.open("ab") as stream:
             while chunk:
                 if done + len(chunk) > size:
-                    raise MeadaError(f"{file.url} sends more than {size:,} bytes")
+                    raise MeadaError(f"{file.url} must send {size:,} bytes, got more")
                 stream.truncate(done)  # 0 where the server sends the whole file again
                 stream.write(chunk)
                 done += len(chunk)
@@ -86,7 +86,7 @@ def _receive(file: File, part: Path, size: int, progress: Progress) -> None:
             stream.flush()
             os.fsync(stream.fileno())
     if done < size:
-        raise MeadaError(f"{file.url} broke off at {_size(part):,} of {size:,} bytes: the same command continues there")
+        raise MeadaError(f"{file.url} stopped at {_size(part):,} of {size:,} bytes: repeat the command to continue")
 
 
 def _read(response: Response) -> bytes:

@@ -144,9 +144,9 @@ def refuse(net: nn.Module) -> None:
             raise MeadaError(f"layer '{place}' has no weights yet: pass a batch through it first")
         if own.get("weight") is None or own.keys() - {"weight", "bias"}:
             raise MeadaError(
-                f"layer '{place}' ({type(layer).__name__}) does not own its weight but computes "
-                f"it from {', '.join(own.keys() - {'bias'}) or 'elsewhere'}: a posterior needs "
-                "the weight itself; remove the weight norm, spectral norm or pruning first"
+                f"layer '{place}' ({type(layer).__name__}) must have its weight as a parameter, got one "
+                f"computed from {', '.join(own.keys() - {'bias'}) or 'elsewhere'}: "
+                "remove the weight norm, spectral norm or pruning first"
             )
     # Two layers with one weight: two samples would untie them, one posterior would count twice.
     owners: dict[int, str] = {}

@@ -38,16 +38,16 @@ def build(
     if rule not in RULES:
         raise MeadaError(f"unknown rule '{rule}': " + nearest(rule, RULES))
     parts: dict[str, Part] = {  # by what the page says where the section is None
-        "accuracy: no run has results yet": partial(accuracy, rule=rule),
+        "accuracy: no run has results": partial(accuracy, rule=rule),
         "": partial(beside_the_paper, rules=(rule, "oracle")),
-        "Figure 1: it takes one method with several K": partial(rounds_section, rule=rule),
-        "severities: the domains are not corruptions, or none is scored": partial(corruptions, rule=rule),
-        "calibration: no run has results yet": partial(calibration, rule=rule),
-        "accuracy under attack: 'meada evaluate RUN --pgd 256' measures one": attacked,
-        "training curves: the folders hold no log.jsonl": training,
-        "pictures: no round of these runs kept any (gallery.safetensors)": galleries,
-        "the choice of checkpoints: no run has results yet": chosen,
-        "accuracy in equal time: it takes finished runs of ERM and of another method, with logs": equal_time,
+        "Figure 1: needs a method with several K": partial(rounds_section, rule=rule),
+        "severities: the domains are not corruptions, or have no scores": partial(corruptions, rule=rule),
+        "calibration: no run has results": partial(calibration, rule=rule),
+        "accuracy under attack: run 'meada evaluate RUN --pgd 256'": attacked,
+        "training curves: the folders have no log.jsonl": training,
+        "pictures: no run has any (gallery.safetensors)": galleries,
+        "checkpoint selection: no run has results": chosen,
+        "accuracy in equal time: needs finished runs of ERM and of another method, with logs": equal_time,
     }
     found = experiments(runs)
     sections = [*before, what_was_run(found, left_out(runs))]

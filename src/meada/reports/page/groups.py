@@ -60,7 +60,7 @@ class Group:
         return self.mean(rule, domain) if self.scored(rule) else None
 
     def interval(self, rule: str, domain: str) -> Interval | None:
-        """95 % interval of the mean accuracy: over seeds, or over images for a single run (None without predictions)."""
+        """95 % interval of the mean accuracy: over seeds, or over images for a single run; None if unknown."""
         runs = self.scored(rule)
         if len(runs) > 1:
             return statistics.t_interval(self.values(rule, domain))

@@ -113,7 +113,7 @@ def _check_alike(method: str, runs: Sequence[Run]) -> None:
         if before != after:
             raise MeadaError(
                 f"{first.folder.path} and {run.folder.path} are both {method} on {network}, with "
-                f"{before:,} and {after:,} steps: give them to reports of their own"
+                f"{before:,} and {after:,} steps: make separate reports"
             )
     seeds = [run.seed for run in runs]
     if len(set(seeds)) < len(seeds):
