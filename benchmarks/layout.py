@@ -133,7 +133,7 @@ def subject(name: str, n: int, side: int) -> tuple[nn.Module, Tensor, Tensor]:
 
 @contextmanager
 def without_copies() -> Iterator[None]:
-    with mock.patch("meada.networks.freezing._other_layout", lambda module: None):
+    with mock.patch("meada.networks.freezing._weight_to_convert", lambda module: None):
         yield
 
 

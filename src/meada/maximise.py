@@ -70,7 +70,7 @@ def perturb(
         raise MeadaError(f"posterior must be a meada.Posterior, got {type(posterior).__name__}")
     net, size = unwrap(net), (BLOCK if block is None else block) or max(len(x), 1)
     objective, eta = Objective(beta=beta, gamma=gamma), per_channel(step_size, x)
-    direction = of_unit_size if unit else torch.positive
+    direction = unit_rms if unit else torch.positive
     passing = posterior_passes(
         net, embedding, count=posterior.samples, stochastic=posterior.stochastic, seed=posterior.seed
     )
@@ -229,10 +229,10 @@ def over_draws(
     return mean + objective.beta * (UNCERTAINTY[uncertainty](logits) - expected_entropy(logits))
 
 
-def of_unit_size(gradient: Images) -> Images:
+def unit_rms(gradient: Images) -> Images:
     """Divide each sample's gradient by its root mean square; zero gradients stay zero.
 
-    >>> of_unit_size(torch.tensor([[[[3.0, -4.0]]], [[[0.0, 0.0]]]])).flatten(1)  # over sqrt(12.5)
+    >>> unit_rms(torch.tensor([[[[3.0, -4.0]]], [[[0.0, 0.0]]]])).flatten(1)  # over sqrt(12.5)
     tensor([[ 0.8485, -1.1314],
             [ 0.0000,  0.0000]])
     """

@@ -134,7 +134,7 @@ def glass_sources(rng: Streams, height: int, width: int, reach: int, lane: int) 
     draws = rng.sixteen((2, height * width), lane).astype(np.int64)
     down, right = ((draws * (2 * reach)) >> 16).transpose(1, 0, 2) - reach
     here = np.arange(height * width)
-    target = np.where(_worked(height, width, reach), here + down * width + right, here)
+    target = np.where(_replaced_pixels(height, width, reach), here + down * width + right, here)
     return target if reach == 1 else follow_chains(target)  # reach 1 only looks at pixels still to come
 
 
@@ -151,7 +151,7 @@ def follow_chains(target: Sources) -> Sources:
 
 
 @lru_cache(maxsize=8)
-def _worked(height: int, width: int, reach: int) -> Bool[np.ndarray, " P"]:
+def _replaced_pixels(height: int, width: int, reach: int) -> Bool[np.ndarray, " P"]:
     """Mask of the pixels that are replaced: rows and columns from reach + 1 to size - reach."""
     rows, columns = np.zeros(height, bool), np.zeros(width, bool)
     rows[reach + 1 : height - reach + 1] = True

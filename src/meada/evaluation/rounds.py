@@ -24,7 +24,7 @@ DRAWS = 8  # of a random network; a plain one is its own only draw
 DELTA = 0.05  # the bounds hold with probability 1 - delta
 LEVELS = 255  # 8 bits
 INVISIBLE = 0.5  # levels: below it, rounding to 8 bits gives the parent back
-NOTHING_DONE = (
+INVISIBLE_WARNING = (
     "round {} did nothing: half of its samples moved by {:.2g} of 255 levels or less; "
     "raise step_size, steps or beta, or lower gamma"
 )
@@ -55,7 +55,7 @@ def diagnose(
         "entropy": [h0, h],
         "plug_in_entropy": [float(plug_in_entropy(p)) for p in law],
         "information": [i0, i1],  # of label and weights; 0 for a network that is not random
-        "rise": _rise(ce - ce0, h - h0, beta),
+        "rise": _rise_shares(ce - ce0, h - h0, beta),
         "bound": _bounds(pool, index, classes=law.shape[2]),
         "cost": cost,
         "linf": linf,
@@ -63,7 +63,7 @@ def diagnose(
         "linf_median": median,
         "levels": {"median": LEVELS * median, "max": LEVELS * most},
         "looked_at": len(index),
-        "warnings": [] if LEVELS * median >= INVISIBLE else [NOTHING_DONE.format(pool.rounds, LEVELS * median)],
+        "warnings": [] if LEVELS * median >= INVISIBLE else [INVISIBLE_WARNING.format(pool.rounds, LEVELS * median)],
     }
 
 
@@ -85,7 +85,7 @@ def _terms(before: PosteriorOutputs, after: PosteriorOutputs, y: Labels, linf: P
     ], 1)  # fmt: skip
 
 
-def _rise(ce: float, h: float, beta: float | None) -> dict[str, float]:
+def _rise_shares(ce: float, h: float, beta: float | None) -> dict[str, float]:
     """Shares of CE and of beta h in the rise of the objective."""
     rise = {"ce": ce, "entropy": h}
     if beta is None:

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-UNUSUAL = re.compile(r"[^ -~\n\t]")  # whatever is not plain ASCII, lines and tabs
+NOT_PLAIN_ASCII = re.compile(r"[^ -~\n\t]")  # whatever is not plain ASCII, lines and tabs
 HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # Unicode's control, format, surrogate and separator characters
 Tell = Callable[[str, int, int], None]  # progress: phase, done, of how many
 Count = Callable[[int, int], None]  # inside one phase, ``partial(tell, phase)``: done, of how many
@@ -23,7 +23,7 @@ def printable(text: object) -> str:
     >>> printable("a\x1b[31mred\nb")
     'a\\x1b[31mred\nb'
     """
-    return UNUSUAL.sub(_shown, str(text))
+    return NOT_PLAIN_ASCII.sub(_shown, str(text))
 
 
 def _shown(character: re.Match[str]) -> str:

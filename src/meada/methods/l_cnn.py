@@ -132,7 +132,7 @@ class LowRankLinear(LowRank, nn.Linear):  # type: ignore[override]
         return linear(linear(narrow, self._core_of_domain()[..., 0]), self.u_out, self.bias)
 
 
-TWINS: dict[type[nn.Module], type[LowRank]] = {nn.Linear: LowRankLinear, nn.Conv2d: LowRankConv2d}
+LOW_RANK_LAYERS: dict[type[nn.Module], type[LowRank]] = {nn.Linear: LowRankLinear, nn.Conv2d: LowRankConv2d}
 
 
 def describing(net: nn.Module, z: Descriptor) -> AbstractContextManager[None]:
@@ -153,14 +153,14 @@ def to_low_rank(net: nn.Module, *, domains: int = 3, error: float = 0.1, max_ran
     """
     if any(isinstance(module, LowRank) for module in net.modules()):
         return net
-    layers = {name: m for name, m in net.named_modules() if type(m) in TWINS}
+    layers = {name: m for name, m in net.named_modules() if type(m) in LOW_RANK_LAYERS}
     if not layers:
         raise MeadaError(f"{type(net).__name__} has no Linear and no Conv2d to decompose")
     for name, layer in layers.items():
         if isinstance(layer.weight, UninitializedParameter) or "weight" not in layer._parameters:
             raise MeadaError(f"layer '{name}' must have a weight of its own, got one that is computed or lazy")
     net = deepcopy(net)
-    for module in [m for m in net.modules() if type(m) in TWINS]:
+    for module in [m for m in net.modules() if type(m) in LOW_RANK_LAYERS]:
         _make_low_rank(module, domains, error, max_rank)
     return net
 
@@ -177,7 +177,7 @@ def _make_low_rank(layer: nn.Module, domains: int, error: float, max_rank: int) 
     if 1 - (agnostic.norm() / w.norm()) ** 2 > 2 * error**2:  # noise cut by max_rank: most of its
         agnostic *= w.norm() / agnostic.norm()  # norm would go, and the activations with it
     core = torch.cat([torch.zeros(domains, *agnostic.shape).to(w), agnostic[None]])
-    layer.__class__ = TWINS[type(layer)]
+    layer.__class__ = LOW_RANK_LAYERS[type(layer)]
     layer.rest = tuple(weight.shape[2:])  # type: ignore[assignment]
     for name, factor in {"core": core, "u_out": u_out, "u_in": u_in, "u_domain": torch.eye(domains + 1)}.items():
         layer.register_parameter(name, nn.Parameter(factor.to(w).contiguous(), weight.requires_grad))

@@ -77,7 +77,7 @@ class BlockFile:
         world.barrier()  # nobody is still reading what the next lines replace
         if world.is_node_writer:
             about = {"shape": list(shape), "dtype": str(dtype), "origin": origin}
-            self.there = torch.from_numpy(self._left_behind(about, shape[0])).byte()
+            self.there = torch.from_numpy(self._intact_samples(about, shape[0])).byte()
             if not self.there.any():
                 for sums in _sums_of(path):
                     sums.unlink()
@@ -107,7 +107,7 @@ class BlockFile:
             file.seek(self._start + at * self._row)
             return file.read(count * self._row)
 
-    def _left_behind(self, about: dict[str, Any], n: int) -> Marks:
+    def _intact_samples(self, about: dict[str, Any], n: int) -> Marks:
         """Mask of intact samples of an earlier process; all others are made again."""
         note = self.path.with_suffix(".json")
         if self.path.is_symlink() or not (self.path.exists() and note.exists()):  # a link is replaced, not followed

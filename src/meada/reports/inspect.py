@@ -57,7 +57,7 @@ def print_rounds(rounds: Lines, *, title: str) -> None:
 def draw(rounds: Lines, folder: RunFolder, out: Path) -> list[Path]:
     """Write ``rounds.png`` (source, adversarial image and difference) and ``spectrum.png``."""
     kept = load_gallery(folder)
-    files = {out / "rounds.png": sheet(stacked("What each round made", galleries("", kept)))}
+    files = {out / "rounds.png": sheet(stacked("Samples of each round", galleries("", kept)))}
     powers = {number: kept[f"round-{number}.spectrum"] for number in rounds_kept(kept, "spectrum")}
     if powers and (known := [line for line in rounds if "spectrum" in line]):
         files[out / "spectrum.png"] = spectrum(known, powers)
@@ -104,7 +104,7 @@ def _cells(line: Mapping[str, Any]) -> dict[str, str]:
         "  a sharper bound": number(bound.get("sharper")),
         "rise: share of CE, of beta h": "" if share is None else f"{100 * share:.0f} %, {100 * (1 - share):.0f} %",
         "transport cost": f"{line['cost']:.3g}",
-        "levels of 255: median, most": f"{255 * line['linf_median']:.1f}, {255 * line['linf_max']:.1f}",
+        "change of 255: median, max": f"{255 * line['linf_median']:.1f}, {255 * line['linf_max']:.1f}",
     }
 
 

@@ -138,7 +138,7 @@ def probe(recipe: Recipe, sizes: Sizes) -> Costs:
 def measure(recipe: Recipe, pool: Pool, net: nn.Module) -> Costs:
     """``net`` is trained for a few steps."""
     method, images = method_of(recipe), pool.images(torch.arange(READ))
-    step, climb = _step(recipe, method, net, pool), _climb(recipe, method, net, pool)
+    step, climb = _step(recipe, method, net, pool), _ascent_seconds(recipe, method, net, pool)
     predict(net, images)  # the first one is slower
     return Costs(step, climb, _seconds(lambda: predict(net, images)) / READ)
 
@@ -172,7 +172,7 @@ def _step(recipe: Recipe, method: Method, net: nn.Module, pool: Pool) -> float:
     return median(after - before for before, after in pairwise(marks))
 
 
-def _climb(recipe: Recipe, method: Method, net: nn.Module, pool: Pool) -> float:
+def _ascent_seconds(recipe: Recipe, method: Method, net: nn.Module, pool: Pool) -> float:
     """Seconds of one ascent step on one picture; 0 if the method has no ascent."""
     steps = recipe.method.get("steps")
     if not steps or method.growth(1, 1) == 1:

@@ -24,9 +24,9 @@ from meada.runs.recipe import to_toml
 Say = Callable[[str], None]
 Command = Callable[[Item, Path], list[str]]
 ELSEWHERE = "another process is training there"  # how a run says that its folder is locked
-BEGUN = "already holds a run"  # its message when another process has started the same run
+ALREADY_STARTED = "already holds a run"  # its message when another process has started the same run
 POLL = 0.2  # seconds
-LETS_GO = 1.0  # seconds in which a run that was killed has ended and let go of its folder
+UNLOCK_SECONDS = 1.0  # seconds in which a run that was killed has ended and let go of its folder
 
 
 @dataclass
@@ -136,13 +136,13 @@ def reproduce(
                 code = job.process.returncode
                 with job.stderr_file as errors:
                     line = last_line(errors, code)
-                if code and BEGUN in line:
+                if code and ALREADY_STARTED in line:
                     waiting.insert(0, job.item)  # looked at again: done, running elsewhere, or to be resumed
                 else:
                     say(f"{job.item.name}: {verdict(job.item.name, code, line, job.seconds, outcome)}; {left()}")
             if not (waiting or running or looked_again) and outcome.elsewhere:
                 looked_again = True  # whoever had them may have been killed
-                time.sleep(LETS_GO)
+                time.sleep(UNLOCK_SECONDS)
                 waiting = [item for item in items if item.name in outcome.elsewhere]
                 outcome.elsewhere.clear()
     finally:

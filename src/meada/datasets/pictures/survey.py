@@ -25,7 +25,7 @@ from meada.machine.terminal import Count
 T = TypeVar("T")
 K = TypeVar("K")
 FORMAT = "meada-survey/2"
-FEWEST = 2  # classes that a classifier needs
+MIN_CLASSES = 2  # classes that a classifier needs
 SHAPE = (9, 8)  # pixels that the coarse hash compares, each with its right neighbour: 8 x 8 bits
 MARGIN = 2  # levels that the right neighbour must be brighter by: noise in a flat area is not an edge
 BITS = 64

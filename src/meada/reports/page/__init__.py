@@ -12,7 +12,7 @@ from meada.reports.page.blocks import Chart, Gallery, Page, Section, Text
 from meada.reports.page.cost import chosen, equal_time, spent
 from meada.reports.page.groups import Experiment, experiments, left_out
 from meada.reports.page.html import to_html
-from meada.reports.page.paper import beside_the_paper, rounds_section
+from meada.reports.page.paper import compare_with_paper, rounds_section
 from meada.reports.page.robustness import attacked, calibration, corruptions
 from meada.reports.page.table1 import table1
 from meada.reports.page.table2 import table2
@@ -39,7 +39,7 @@ def build(
         raise MeadaError(f"unknown rule '{rule}': " + nearest(rule, RULES))
     parts: dict[str, Part] = {  # by what the page says where the section is None
         "accuracy: no run has results": partial(accuracy, rule=rule),
-        "": partial(beside_the_paper, rules=(rule, "oracle")),
+        "": partial(compare_with_paper, rules=(rule, "oracle")),
         "Figure 1: needs a method with several K": partial(rounds_section, rule=rule),
         "severities: the domains are not corruptions, or have no scores": partial(corruptions, rule=rule),
         "calibration: no run has results": partial(calibration, rule=rule),

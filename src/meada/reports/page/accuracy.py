@@ -29,7 +29,7 @@ def accuracy(experiment: Experiment, rule: str) -> Section | None:
         blocks.append(Text(_sentence(group, base, judged[-1])))
     if single := [g.label for g in groups if len(g.scored(rule)) == 1]:
         blocks.append(Text(
-            f"One seed: {', '.join(single)}. What is compared there is two models. Another training run of the same "
+            f"One seed: {', '.join(single)}. This compares two models, not two methods. Another run of the same "
             "method may differ by a point or more, which an interval over images does not show.", "warning",
         ))  # fmt: skip
     title = "Accuracy (%), mean ± standard deviation over seeds"

@@ -58,7 +58,7 @@ def spent(experiment: Experiment) -> Section:
 def _row(group: Group, run: Run) -> tuple[Cell, ...]:
     record, plan = run.record, run.recipe.get("plan", {})
     steps, batch = int(record.get("steps", 0)), plan.get("batch_size")
-    made, ascent = _made(run), run.recipe.get("method", {}).get("steps")
+    made, ascent = _images_added(run), run.recipe.get("method", {}).get("steps")
     seconds, where = record.get("seconds", {}), record.get("environment", {})
     times = [float(seconds[k]) if k in seconds else None for k in ("minimise", "maximise", "evaluate")]
     return (
@@ -75,7 +75,7 @@ def core_hours(run: Run) -> float | None:
     return sum(seconds.values()) * int(threads) / 3600 if seconds and threads else None
 
 
-def _made(run: Run) -> int | None:
+def _images_added(run: Run) -> int | None:
     """Number of images that the rounds added to the pool; None if the initial size is unknown."""
     sizes = [int(line["pool"]) for line in run.record.get("rounds", []) if "ce" in line]
     if not sizes:
@@ -175,10 +175,10 @@ def _time_to_accuracy(groups: Sequence[Group]) -> Iterator[Block]:
         steps = [t for t in first if t is not None]
         took = (spread(summarise(minutes), 1), _steps(steps)) if steps else (None, None)
         rows.append((group.label, f"{len(minutes)} of {len(first)}", *took))
-    yield Table(f"Training minutes to {target:.1f} %, where {ours[0].label} ends",
+    yield Table(f"Training minutes to {target:.1f} %, the final accuracy of {ours[0].label}",
                 ("method", "seeds that reach it", "minutes", "step"), tuple(rows))  # fmt: skip
-    yield Text("The first candidate at or above it counts: a curve that shakes reaches it before it stays there. Runs "
-               "were looked at every few hundred steps, so that the true moment is earlier by up to that.")  # fmt: skip
+    yield Text("The first candidate at or above it counts, even if later ones are below. Candidates are some hundred "
+               "steps apart, so the true time is earlier by up to one such interval.")  # fmt: skip
 
 
 def bill(groups: Iterable[Group]) -> Section:
@@ -189,7 +189,7 @@ def bill(groups: Iterable[Group]) -> Section:
         sums = (spread(summarise(known)), sum(known)) if len(known) == len(group.runs) else (None, None)
         rows.append((group.label, len(group.runs), *sums))
     total = sum(row[3] for row in rows if isinstance(row[3], float))
-    return Section("What each number cost", (
+    return Section("Compute cost of each method", (
         Text("Core-hours: seconds of all phases (training, ascent, evaluation) times threads, as the records have "
              f"them; {total:.1f} in all. A row's numbers under every checkpoint come from the same runs."),
         Table("", ("method", "runs", "core-hours a run", "core-hours in all"), tuple(rows), {"core-hours in all": 2}),

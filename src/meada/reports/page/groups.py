@@ -157,7 +157,7 @@ def left_out(runs: Sequence[Run]) -> list[str]:
     for run in runs:
         same = seen.setdefault(f"{_settings(run)} {run.seed}", run)
         if same is not run:
-            repeated.append(f"{run.name} is {same.name} again, and left out.")
+            repeated.append(f"{run.name} repeats {same.name} and is left out.")
     return repeated
 
 

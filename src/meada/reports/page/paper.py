@@ -14,8 +14,8 @@ from meada.reports.page.groups import COLOURS, Experiment, Group, title
 PAPER: dict[str, Any] = tomllib.loads((files("meada.reports") / "paper.toml").read_text(encoding="utf-8"))
 MARGIN = 5.0  # points: half of what ME-ADA gains on SVHN in the paper; set before there were more than three seeds
 NOTE = (
-    "The paper's checkpoints were chosen on the test domains themselves; ours under 'oracle' were chosen alike, and no "
-    "such number can be had in practice. Difference: ours less the paper's, in points."
+    "The paper's checkpoints were chosen on the test domains themselves; ours under 'oracle' were chosen in the "
+    "same way, which is impossible in practice. Difference: ours less the paper's, in points."
 )
 HOW = (
     "Two tests, both with both sides' errors (Welch's t; the paper's are of ten runs). **differs**: a difference of "
@@ -33,7 +33,7 @@ BARS = (
 )
 
 
-def beside_the_paper(experiment: Experiment, rules: Sequence[str]) -> Section | None:
+def compare_with_paper(experiment: Experiment, rules: Sequence[str]) -> Section | None:
     """Section with a row per method, checkpoint and domain, and one figure per checkpoint."""
     rows: list[tuple[Cell, ...]] = []
     tested = False
@@ -66,7 +66,7 @@ def beside_the_paper(experiment: Experiment, rules: Sequence[str]) -> Section | 
         blocks.append(Chart("panels", about, tuple(series), "domain", "accuracy (%)", tuple(domains), name=name))
     blocks.append(Text(BARS))
     table = Table("Accuracy (%), the paper's and ours", columns, tuple(rows), {name: 2 for name in columns})
-    return Section("Next to the paper", (*blocks, table))
+    return Section("Comparison with the paper", (*blocks, table))
 
 
 def paper_of(experiment: Experiment, group: Group, domain: str) -> Summary | None:
@@ -157,7 +157,7 @@ def rounds_section(experiment: Experiment, rule: str) -> Section | None:
     for group in (*plain, *(g for groups in lines.values() for g in groups)):
         cells = (str(group.summary(rule, d)) for d in experiment.columns)
         rows.append((title(group.method), group.rounds, *cells))
-    return Section("Figure 1: how many rounds", (
+    return Section("Figure 1: accuracy by number of rounds", (
         Text(f"Accuracy against K, the number of maximisation rounds; K = 0 is ERM. Checkpoint: {RULE_TEXTS[rule]}. "
              "Bars are 95 % intervals over the seeds, where there are two or more; hollow marks: Table 1 of the "
              "paper, whose checkpoints were chosen on the targets."),

@@ -90,7 +90,7 @@ def attacked(experiment: Experiment) -> Section | None:
             means = tuple(_mean([scores[which] for scores in each]) for which in ("clean", "attacked"))
             rows.append((group.label, name, *means, sum(scores["n"] for scores in each), len(each)))
     columns = ("method", "domain", "clean", "attacked", "images", "seeds")
-    return Section("Under a small attack", (
+    return Section("Accuracy under a small attack", (
         Text(f"{one['attack']} changes every pixel by at most {one['radius']:g} levels of 255 in {one['steps']} steps, "
              f"with full access to the network ('{one['rule']}' checkpoint). None of these methods is a defence "
              "against it."),

@@ -104,8 +104,9 @@ def sensitivity(runs: Sequence[Run], domains: Sequence[str]) -> Section:
     noise = "How much of that is chance is not known: too few settings have two seeds."
     if study.noise is not None:
         noise = (
-            "Values are compared at the seeds that all of a setting's values have. What neither seed nor setting "
-            f"explains has a standard deviation of {study.noise[0]:.1f} points ({study.noise[1]} degrees of freedom). "
+            "Values are compared at the seeds that all of a setting's values have. The residual standard deviation, "
+            "explained by neither seed nor setting, is "
+            f"{study.noise[0]:.1f} points ({study.noise[1]} degrees of freedom). "
             "Chance: the reach that as many values exceed in 1 of 20 such studies if none of them matters (Tukey's "
             "studentised range)."
         )
@@ -113,7 +114,7 @@ def sensitivity(runs: Sequence[Run], domains: Sequence[str]) -> Section:
         Text(f"Short runs ({', '.join(SHORT)}), one setting of ME-ADA changed at a time; checkpoint: the last training "
              f"step; {len(runs)} runs from `meada reproduce sensitivity`. Accuracies of runs this short are below "
              "Table 1's; what counts is how far a setting moves them, compared with the spread over seeds."),
-        Text("In the order in which to tune them, with the points between a setting's best and worst value: "
+        Text("Order of tuning, with the difference in points between a setting's best and worst value: "
              f"{'; '.join(reached)}. {noise}"),
         Table("", columns, tuple(rows)),
         *([Text(f"Without a finished run: {', '.join(study.missing)}.", "missing")] if study.missing else []),

@@ -10,7 +10,7 @@ from meada.evaluation.statistics import LEVEL, Verdict, over_seeds, page_trend, 
 from meada.reports.page.blocks import Cell, Page, Section, Table, Text
 from meada.reports.page.cost import bill, equal_time, records, spread
 from meada.reports.page.groups import Experiment, Group, experiment
-from meada.reports.page.paper import PAPER, beside_the_paper, paper_of, rounds_section
+from meada.reports.page.paper import PAPER, compare_with_paper, paper_of, rounds_section
 from meada.reports.page.robustness import calibration
 from meada.reports.page.sensitivity import of_study, sensitivity
 from meada.reports.runs import Run
@@ -79,8 +79,8 @@ def _chosen(experiment: Experiment, looked: Sequence[Run]) -> list[Section | Non
         return []
     return [
         _table(experiment),
-        beside_the_paper(experiment, ("last", "oracle")),
-        _closer(experiment, groups, looked) if looked else None,
+        compare_with_paper(experiment, ("last", "oracle")),
+        _oracle_frequency(experiment, groups, looked) if looked else None,
         _differences(experiment, groups),
         order(groups),
         equal_time(experiment),
@@ -171,7 +171,7 @@ def order(groups: Mapping[str, Group]) -> Section | None:
         for (d, better, worse), step in zip(places, steps, strict=True):
             above = sum(scores[better, d][s] > scores[worse, d][s] for s in seeds)
             single.append((f"{better} - {worse}", d, rule, gap_cell(step), f"{above} of {len(seeds)}"))
-        words.append(f"{rule}: {judged(chances, steps)}")
+        words.append(f"{rule}: {order_verdict(chances, steps)}")
     return Section("The paper's order", (
         Text(f"The paper has ME-ADA > ADA > ERM on SVHN and on MNIST-M. Ours, {len(seeds)} seeds: {'; '.join(words)}."),
         Text("The whole order, by Page's exact test for ordered alternatives: p is how often seeds would come as close "
@@ -183,12 +183,12 @@ def order(groups: Mapping[str, Group]) -> Section | None:
     ))  # fmt: skip
 
 
-def judged(chances: Mapping[str, float], steps: Sequence[Verdict]) -> str:
+def order_verdict(chances: Mapping[str, float], steps: Sequence[Verdict]) -> str:
     """Confirmed: the order holds in every domain. Refuted: one step of it is reversed beyond chance.
 
     >>> from meada.evaluation.statistics import Difference
     >>> up, unsure = (Verdict(Difference(v), p) for v, p in ((2.0, 0.01), (1.0, 0.4)))
-    >>> judged({"svhn": 0.005}, [up, unsure])
+    >>> order_verdict({"svhn": 0.005}, [up, unsure])
     '**confirmed** (p = 0.0050 on svhn; 1 of 2 steps above 0 beyond chance, 0 below)'
 
     """
@@ -200,7 +200,7 @@ def judged(chances: Mapping[str, float], steps: Sequence[Verdict]) -> str:
     return f"**{word}** (p = {ps}; {above} of {len(steps)} steps above 0 beyond chance, {below} below)"
 
 
-def _closer(experiment: Experiment, groups: Mapping[str, Group], looked: Sequence[Run]) -> Section:
+def _oracle_frequency(experiment: Experiment, groups: Mapping[str, Group], looked: Sequence[Run]) -> Section:
     """The same training with more frequent oracle selection: the effect of selection alone."""
     rows: list[tuple[Cell, ...]] = []
     same = True
@@ -217,10 +217,10 @@ def _closer(experiment: Experiment, groups: Mapping[str, Group], looked: Sequenc
         moved = verdicts([over_seeds(*pair) for pair in pairs])
         rows.append((before.label, "difference", *map(gap_cell, moved), listed))
     agreement_text = "the same to the last image" if same else "**not** the same, though they should be"
-    return Section("Where the oracle looks more closely", (
+    return Section("Oracle selection with more frequent scoring", (
         Text("The published code scores every test image of the targets every 100 steps and keeps the best step; the "
-             "shipped recipes look at fewer. These runs were trained as Table 1's and only looked at more closely "
+             "shipped recipes score fewer. These runs were trained as Table 1's and only scored more often "
              f"(2,007 images are the whole of USPS); their accuracies at the last step are {agreement_text}."),
-        Table("Accuracy (%) of the oracle's checkpoint", ("method", "oracle looks", *experiment.columns, "seeds"),
+        Table("Accuracy (%) of the oracle's checkpoint", ("method", "oracle scores", *experiment.columns, "seeds"),
               tuple(rows)),
     ))  # fmt: skip

@@ -98,8 +98,8 @@ def _scaled(runs: Sequence[Run]) -> Iterator[Section]:
              "seeds go" + (": one seed of each says something of these models, and nothing of the methods." if single
                            else "; where n = 1, of these models only.")),
         Text(f"It does not show the paper's accuracies, nor that they can be reached: runs have {share} of the paper's "
-             f"{PAPER['pacs']['steps']:,} steps, fewer pictures and, where the notes below say so, layers that began "
-             "at random. No test against the paper is made, and no cell is called reproduced."),
+             f"{PAPER['pacs']['steps']:,} steps, fewer pictures and, where the notes below say so, randomly "
+             "initialised layers. No test against the paper is made, and no cell is called reproduced."),
     ]  # fmt: skip
     rows: list[tuple[Cell, ...]] = []
     hours_of: dict[str, list[float]] = defaultdict(list)
@@ -117,7 +117,7 @@ def _scaled(runs: Sequence[Run]) -> Iterator[Section]:
                  "picture, times their number in the full recipe with all published pictures. "
                  f"The {len(hours_of)} methods on all four targets: about {every:,.0f} core-hours a seed."),
         ]  # fmt: skip
-    yield Section("What the scaled form shows, and what it does not", tuple(blocks))
+    yield Section("Limits of the scaled-down runs", tuple(blocks))
 
 
 def full_run(run: Run) -> "tuple[Costs, float] | None":
@@ -191,7 +191,7 @@ def notes(runs: Sequence[Run]) -> Iterator[str]:
     listed = ", ".join(f"beta {beta:g} for {name}" for name, beta in betas) or "no run with beta"
     yield (
         "Hyper-parameters: the supplement's, the same for all targets except beta, which it gives for each target: "
-        f"that is oracle knowledge of the domain held out. Here: {listed}."
+        f"that uses knowledge of the test domain. Here: {listed}."
     )
     lengths = defaultdict(set)
     for run in runs:
@@ -210,7 +210,7 @@ def _weights(runs: Sequence[Run]) -> Iterator[str]:
         given = [run.record.get("weights") or {} for run in runs if run.record["network"] == network]
         files = sorted({str(account.get("file", "no file")) for account in given})
         left = sorted({name for account in given for name in account.get("left_at_random", [])})
-        rest = f"left at random: {', '.join(left)}" if left else "nothing of the file left at random"
+        rest = f"randomly initialised: {', '.join(left)}" if left else "no layer randomly initialised"
         if files == ["no file"]:
-            rest = "all of it began at random; the paper's was pretrained on ImageNet"
+            rest = "all layers randomly initialised; the paper's was pretrained on ImageNet"
         yield f"Network: {network}, weights from {', '.join(files)}; {rest}."

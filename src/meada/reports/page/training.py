@@ -94,7 +94,7 @@ def galleries(experiment: Experiment) -> Section | None:
         "Each source image was changed so that the network errs or becomes unsure. The difference is amplified around "
         "grey, by the factor below it. Below an image: its label and, where the run recorded it, its prediction."
     )
-    return Section("What the rounds made", (intro, *found))
+    return Section("Samples of each round", (intro, *found))
 
 
 def rounds(label: str, kept: Mapping[str, Tensor], classes: Sequence[str] = ()) -> list[Gallery]:
