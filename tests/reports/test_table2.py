@@ -91,7 +91,7 @@ def test_the_notes_say_how_everything_was_chosen(tmp_path):
     text = markdown(runs(tmp_path))
     for sentence in (
         "beta 100 for sketch",
-        "oracle knowledge of the domain held out",
+        "knowledge of the test domain",
         "Ours, source_val: the best on held-out source images",
         "Ours, oracle: the best on the targets themselves",
         "Ours, scaled: 400 steps, 200 pictures of each source (the paper: 45,000 steps)",
