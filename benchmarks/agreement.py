@@ -1,4 +1,4 @@
-"""Check that both sides give the same perturbed images, and how much single precision alone changes.
+"""Share of pixels in which this package and the published loop agree, in float32 and in float64.
 
 The kink of a ReLU turns a rounding into another gradient, and a deep network has several hundred
 thousand of them at every step. So three numbers: both sides as they run; both in float64, where
@@ -22,21 +22,21 @@ WITHIN = 1e-5
 
 
 def agreement(subject: Subject, n: int, exact: int, within: float = WITHIN) -> dict[str, float]:
-    """The share of pixels that agree, on ``n`` images and, in float64, on ``exact`` of them."""
+    """Share of equal pixels on ``n`` images and, in float64, on the first ``exact`` of them."""
     subject = at_size(subject, n)
-    theirs = climbed_by_published(subject, n)
-    again = climbed_by_published(subject, n, torch.channels_last)
+    theirs = perturbed_by_published(subject, n)
+    again = perturbed_by_published(subject, n, torch.channels_last)
     found = {
-        "agreement": alike(theirs, climbed_by_meada(subject, n), within),
+        "agreement": alike(theirs, perturbed_by_meada(subject, n), within),
         "published_with_itself": alike(theirs, again, within),
     }
     with _double():
         few = replace(at_size(subject, exact))  # a copy builds its network again, in float64
-        exactly = alike(climbed_by_published(few, exact), climbed_by_meada(few, exact), within)
+        exactly = alike(perturbed_by_published(few, exact), perturbed_by_meada(few, exact), within)
     return {**found, "agreement_float64": exactly}
 
 
-def climbed_by_published(subject: Subject, n: int, layout: torch.memory_format = torch.contiguous_format) -> Images:
+def perturbed_by_published(subject: Subject, n: int, layout: torch.memory_format = torch.contiguous_format) -> Images:
     net = subject.published()
     net.whole.to(memory_format=layout)  # type: ignore[call-overload]
     with space() as where:
@@ -44,8 +44,8 @@ def climbed_by_published(subject: Subject, n: int, layout: torch.memory_format =
     return torch.cat(born)
 
 
-def climbed_by_meada(subject: Subject, n: int) -> Images:
-    """Not rounded to 8 bits, whatever the recipe stores."""
+def perturbed_by_meada(subject: Subject, n: int) -> Images:
+    """Perturbed images of this package, not rounded to 8 bits."""
     pool = subject.pool(n, store="float32")
     context = Context(seed=SEED, pool_size=n, embedding=subject.embedding)
     subject.method.grow(subject.net, pool, context)

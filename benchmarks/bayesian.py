@@ -44,9 +44,9 @@ TEMPERATURE = 1e-3  # digits/meada-bnn's
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--steps", type=int, default=300, help="of training, before the ascents")
+    options.add_argument("--steps", type=int, default=300, help="training steps before the ascents")
     options.add_argument("--out", type=Path)
-    options.add_argument("--child", choices=KINDS, help="peak memory of one kind, in this process")
+    options.add_argument("--child", choices=KINDS, help="measure the peak memory of this kind in this process")
     chosen = options.parse_args()
     if chosen.child:
         print(peak_megabytes(chosen.child))
@@ -70,7 +70,7 @@ def network(kind: str) -> nn.Module:
 
 
 def stepper(kind: str) -> Any:
-    """One minimisation step on 32 random images, ready to be called."""
+    """A function that takes one minimisation step on 32 random images."""
     net, loss = network(kind).train(), METHODS[KINDS[kind]]().loss
     optimiser = Descent().build(net.parameters())
     batch = Batch(torch.rand(32, 3, 32, 32), torch.randint(10, (32,)))
@@ -95,7 +95,7 @@ def predictor(kind: str) -> Any:
 
 
 def cost(rounds: int = 5) -> dict[str, float]:
-    """How many times as long as the plain network's, medians of ratios taken in turn."""
+    """Time relative to the plain network: medians of the ratios of interleaved rounds."""
     pairs = {
         "minimisation step": (stepper("plain"), stepper("bayesian")),
         "ascent step, T = 2": (climber("plain", 1), climber("bayesian", 2)),
@@ -110,7 +110,7 @@ def cost(rounds: int = 5) -> dict[str, float]:
 
 
 def peak_megabytes(kind: str) -> float:
-    """Added by ten minimisation steps to what Python and torch take."""
+    """Peak memory of ten minimisation steps, less that of Python and torch."""
     before = _high_water()
     step = stepper(kind)
     for _ in range(10):
@@ -119,7 +119,7 @@ def peak_megabytes(kind: str) -> float:
 
 
 def _high_water() -> int:
-    """In kilobytes, of this process: ``ru_maxrss`` would begin with that of its parent."""
+    """Peak memory of this process in kilobytes; ``ru_maxrss`` would include its parent's."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
@@ -130,7 +130,7 @@ def _in_a_process(kind: str) -> float:
 
 
 def draws(steps: int) -> dict[str, Any]:
-    """Predictions by S, and ascents by T and renewal, of a network trained for ``steps``."""
+    """Compare numbers of weight samples: S for predictions, T (fixed or renewed) for the ascent."""
     task = DATASETS["digits"](train=10_000, validation=5_000, targets=["mnist_m"])
     pool, net = Pool(task.train.images, task.train.labels), network("bayesian")
     method, descent = METHODS["meada-bnn"](temperature=TEMPERATURE), Descent()
@@ -171,7 +171,7 @@ def ascents(net: nn.Module, x0: Tensor, y: Tensor) -> list[dict[str, Any]]:
 
 
 def judged(net: nn.Module, x0: Tensor, x: Tensor, y: Tensor) -> dict[str, float]:
-    """The terms of the objective under draws that took no part in the ascent."""
+    """Terms of the objective under weight samples that the ascent did not use."""
     with torch.inference_mode(), posterior_passes(net, count=JUDGES, seed=999) as passes:
         (_, z0), (logits, z) = passes(x0, 0), passes(x, 0)
     ce = cross_entropy(logits.flatten(0, 1), y.repeat(JUDGES))

@@ -1,4 +1,4 @@
-"""Benchmark cases that use one network each; all sides are timed in turn."""
+"""Benchmark cases on a single network; the two sides are timed alternately."""
 
 from benchmarks import peak, phases
 from benchmarks.agreement import agreement
@@ -11,7 +11,7 @@ PEAK_STEPS = 3  # of the ascent's; a bare loop takes the same time for each
 
 
 def maximise(subject: Subject, n: int, compared: int, exact: int, rounds: int, tell: Tell) -> Result:
-    """Harder copies of ``n`` images; ``compared`` of them are first checked to come out alike."""
+    """Time the ascent on ``n`` images, after checking that the sides agree on ``compared`` of them."""
     agreed = agreement(subject, compared, exact)  # warms up both sides, too
     subject = at_size(subject, n)
     block, steps = subject.block, subject.ascent.loops_adv
@@ -85,7 +85,7 @@ def evaluation(subject: Subject, n: int, rounds: int, tell: Tell) -> Result:
 
 
 def blocks(subject: Subject, n: int, steps: int, rounds: int, tell: Tell) -> Result:
-    """Which block size of the ascent is the fastest here; a recipe then fixes it."""
+    """Time the ascent by block size; the recipes use the fastest."""
     with phases.space() as where:
         sides = {
             str(block): phases.meada_ascent(where, with_method(subject, steps=steps, block=block), n)

@@ -1,4 +1,4 @@
-"""What each part of the tilted choice is worth on digits: hardness, score, number of candidates, and two controls.
+"""Ablation of tilted augmentation on digits: hardness, score, number of candidates, and two controls.
 
     MEADA_DATA=... OMP_NUM_THREADS=1 python -m benchmarks.choices --out benchmarks/choices.json
 

@@ -1,4 +1,4 @@
-"""Lay out the first pictures of CIFAR-10 as folders train/CLASS and test/CLASS, for a record of ``meada robustify``.
+"""Write the first pictures of CIFAR-10 to folders train/CLASS and test/CLASS, for a record of ``meada robustify``.
 
 MEADA_DATA=data python -m benchmarks.cifar_pictures OUT
 """
@@ -17,7 +17,7 @@ SIZES = {"train": 5_000, "test": 2_000}  # pictures, the first of each split
 
 
 def lay_out(samples: Samples, out: Path, n: int) -> int:
-    """Write ``n`` pictures as PNG files; returns how many there were."""
+    """Write ``n`` pictures as PNG files and return how many were written."""
     pixels = samples.images.permute(0, 2, 3, 1).numpy()
     pairs = islice(zip(pixels, samples.labels.tolist(), strict=True), n)
     for number, (picture, label) in enumerate(pairs):

@@ -26,7 +26,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--images", type=int, default=1000)
     parser.add_argument("--file", type=Path, help="images to use instead of photographs")
-    parser.add_argument("--json", type=Path, help="where to write the figures")
+    parser.add_argument("--json", type=Path, help="file to write the results to")
     options = parser.parse_args()
     torch.set_num_threads(1)
     images = np.load(options.file)[: options.images] if options.file else crops(options.images)
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def measure(images: np.ndarray, name: str) -> dict[str, float]:
-    """Seconds over the five severities; tables are made beforehand, as they are once for all."""
+    """Seconds for all five severities, without the time to build tables that are built only once."""
     batch = np.ascontiguousarray(images.transpose(0, 3, 1, 2))
     strengths = TABLES[table_for(*images.shape[1:3])][name]
     one_by_one = getattr(per_image, name)
@@ -57,7 +57,7 @@ def measure(images: np.ndarray, name: str) -> dict[str, float]:
 
 
 def crops(n: int, side: int = 32, scale: int = 4) -> np.ndarray:
-    """``n`` overlapping pieces of the two photographs, shrunk to ``side``."""
+    """``n`` overlapping crops of the two photographs, resized to ``side``."""
     pictures = [Image.fromarray(image) for image in load_sample_images().images]
     found = []
     for number in range(n):

@@ -31,7 +31,7 @@ Array = np.ndarray  # an image (H, W, 3): of 0 to 255 as given, of 0 to 1 as flo
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--images", type=int, default=100)
-    options.add_argument("--json", type=Path, help="where to write the figures")
+    options.add_argument("--json", type=Path, help="file to write the results to")
     chosen = options.parse_args()
     n = chosen.images
     sets = {
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def compared(name: str, images: Array, constants: Any) -> dict[str, Any]:
-    """By severity: how many of 100 values are equal to the bit; and the largest difference."""
+    """By severity: percentage of bitwise equal values, and the largest difference."""
     equal, largest = [], 0
     for severity, numbers in zip(SEVERITIES, constants[name], strict=True):
         theirs = np.stack([once(name, image.transpose(1, 2, 0), numbers) for image in images])
@@ -64,7 +64,7 @@ def compared(name: str, images: Array, constants: Any) -> dict[str, Any]:
 
 
 def once(name: str, image: Array, numbers: tuple[float, ...]) -> Array:
-    """One image through its published definition; floats are truncated to levels, as published."""
+    """Apply the published definition to one image; floats are truncated to 8 bits, as published."""
     return PUBLISHED[name](np.ascontiguousarray(image), *numbers).astype(np.uint8)
 
 

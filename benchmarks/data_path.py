@@ -1,4 +1,4 @@
-"""Time the data path from images in memory to an augmented batch: image by image, and batched."""
+"""Time the augmentation of images in memory: one image at a time, and in batches."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -20,7 +20,7 @@ LOADERS = 2  # worker processes: as many as the cores of the reference machine
 
 
 def data_path(subject: Subject, n: int, batch: int, rounds: int, tell: Tell) -> Result:
-    """``n`` images in shuffled batches: mirrored, cut from margins of 4, normalised."""
+    """``n`` images in shuffled batches: random flip, random crop with padding 4, normalisation."""
     normalise = Normalise(CIFAR_MEAN, CIFAR_STD)
     pictures = Pictures.of(subject.images(n), normalise.mean, normalise.std)
     sides = {
@@ -43,7 +43,7 @@ def data_path(subject: Subject, n: int, batch: int, rounds: int, tell: Tell) -> 
 
 
 def augmented_batch(pool: Pool, index: Labels, normalise: Normalise, generator: torch.Generator) -> Images:
-    """What a step of the minimisation phase does before the network's first convolution."""
+    """Load and augment a batch as a minimisation step does, before the forward pass."""
     return normalise(pool.batch(index, partial(flip_and_crop, generator=generator)).x)
 
 
@@ -66,7 +66,7 @@ def _one_by_one(pictures: Pictures, n: int, batch: int) -> Work:
 
 
 def _loaded(pictures: Pictures, n: int, batch: int) -> Work:
-    """Worker processes, up and running: their start and first batch are not counted."""
+    """A loader whose workers have started: their start and first batch are not timed."""
     batches: Iterator[Any] = iter(loader(pictures, n + batch, batch=batch, workers=LOADERS))
     next(batches)
 

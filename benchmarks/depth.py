@@ -1,4 +1,4 @@
-"""How many changes in a row should a view of a digit have? Decided on held-out images alone.
+"""Choose the depth of the space ``deep`` for digits, on held-out images only.
 
     MEADA_DATA=... OMP_NUM_THREADS=1 python -m benchmarks.depth --out benchmarks/depth.json
 

@@ -36,7 +36,7 @@ EVERY = 100  # steps between evaluations of the published code
 
 @dataclass(frozen=True)
 class Length:
-    """How much of each part a whole run has."""
+    """Number of steps, ascents and scored images in a full run."""
 
     steps: int
     rounds: int
@@ -48,7 +48,7 @@ class Length:
 
 
 def length(recipe: Recipe) -> Length:
-    """Of the recipe's own run.
+    """The length of a full run of the recipe.
 
     >>> from meada.runs.recipe import load_recipe
     >>> length(load_recipe("digits/meada")).climbed_published  # 9,984 + 19,968 + 39,936
@@ -72,7 +72,7 @@ def length(recipe: Recipe) -> Length:
 
 
 def digits_run(subject: Subject, n: int, steps: int, scored: int, rounds: int, tell: Tell) -> Result:
-    """``n`` images climbed, ``steps`` descended and ``scored`` images scored stand for all."""
+    """Extrapolate a full run from ``n`` ascents, ``steps`` training steps and ``scored`` scored images."""
     recipe = subject.recipe
     full = length(recipe)
     with space() as where:
@@ -120,7 +120,7 @@ def _parts(where: Space, subject: Subject, n: int, steps: int, scored: int) -> d
 
 
 def _seconds(t: Mapping[str, float], full: Length, recipe: Recipe, n: int, steps: int, scored: int) -> dict[str, float]:
-    """One round's times at full length. Named by side, by what it counts as, and by part."""
+    """Times of one round, extrapolated to a full run, by side, kind and part."""
     minimise = full.steps / steps * t["meada minimise"]
     maximise = full.climbed / n * t["meada maximise"]
     saves = 2 * full.rounds + 1 + (minimise + maximise) // recipe.checkpoint_seconds
@@ -163,7 +163,7 @@ def task(subject: Subject) -> Task:
 
 
 def _take_a_step(optimiser: torch.optim.Optimizer) -> None:
-    """So that its state, two numbers for each weight with Adam, is there to be saved."""
+    """Take an optimiser step, so that Adam has its state (two numbers per weight) to save."""
     for group in optimiser.param_groups:
         for weight in group["params"]:
             weight.grad = torch.zeros_like(weight)

@@ -24,7 +24,7 @@ def load_floors(path: Path = SHIPPED) -> Floors:
 
 
 def fallen(record: Mapping[str, Any], floors: Floors) -> list[str]:
-    """A sentence for each ratio below its floor; cases that were not run are not judged.
+    """One message per ratio below its floor; cases that were not run are skipped.
 
     >>> case = {"ratios": {"published": {"median": 1.9}}, "facts": {}}
     >>> fallen({"cases": {"data": case}}, {"data": {"published": 2.0}, "gemm": {"x": 1}})
@@ -45,7 +45,7 @@ def _found(case: Mapping[str, Any], name: str, what: str) -> float:
     if what in case["facts"]:
         return float(case["facts"][what])
     known = ", ".join([*case["ratios"], *case["facts"]])
-    raise MeadaError(f"the floors name '{what}' for '{name}', which measures {known}")
+    raise MeadaError(f"the floors of '{name}' must be for one of its ratios, {known}, got '{what}'")
 
 
 def _shown(value: float) -> str:

@@ -1,4 +1,4 @@
-"""Is a hard choice among views better than a random one for the same training time? Decided on held-out images alone.
+"""Compare hard with random views at equal training time, on held-out images only.
 
     MEADA_DATA=... OMP_NUM_THREADS=1 python -m benchmarks.hardness --data digits --out benchmarks/hardness.json
 
@@ -48,7 +48,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--data", choices=STEPS, required=True)
     options.add_argument("--seeds", type=int, default=5)
-    options.add_argument("--steps", type=int, help="of random views; the default depends on the data")
+    options.add_argument("--steps", type=int, help="training steps with random views; the default depends on the data")
     options.add_argument("--out", type=Path, required=True)
     chosen = options.parse_args()
     steps = chosen.steps or STEPS[chosen.data]
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def slower(data: str) -> float:
-    """How many times as long a step with hard views takes as one with random views: the median of pairs."""
+    """Time of a step with hard views relative to random views: median over pairs."""
     spent: dict[float, list[float]] = {}
     for hardness in (0.0, HARD, 0.0, HARD):
         recipe, task = prepared(data, 0, hardness, TIMED)
@@ -81,7 +81,7 @@ def prepared(data: str, seed: int, hardness: float, steps: int) -> tuple[Recipe,
 
 
 def fitted(recipe: Recipe, task: Task, watch: Watch, method: Method | None = None) -> nn.Module:
-    """The recipe's network after training, by another method where one is given."""
+    """Train the recipe's network, with ``method`` instead of the recipe's if it is given."""
     pool = Pool(task.train.images, task.train.labels, store=recipe.pool.store)
     net, method = build_network(recipe, len(task.classes)), method or method_of(recipe)
     training = begin(net, pool, method, recipe.descent, seed=recipe.seed)
@@ -96,7 +96,7 @@ def run(data: str, seed: int, hardness: float, steps: int) -> dict[str, Any]:
 
 
 def scores(recipe: Recipe, task: Task, space: str = "wide", tested: int = TESTED) -> dict[str, Any]:
-    """Train by the recipe; accuracy on held-out images, under shifts that ``space`` does not make, and on the tests."""
+    """Train the recipe; return accuracy on held-out images, on shifts outside ``space``, and on the tests."""
     began = time.process_time()
     net = fitted(recipe, task, Watch())
     seconds = time.process_time() - began

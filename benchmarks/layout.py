@@ -1,4 +1,4 @@
-"""What the layout of weights and folded batch norms are worth: fine-tuning, the ascent and scoring, as ratios.
+"""Speedup from channels-last weights and folded batch norms in fine-tuning, the ascent and scoring.
 
     OMP_WAIT_POLICY=passive python -m benchmarks.layout --out benchmarks/layout.json
 
@@ -67,7 +67,7 @@ def cases(only: str | None, threads: int, rounds: int) -> Iterator[tuple[str, di
 
 
 def measured(sides: dict[str, Side], base: str, rounds: int) -> dict[str, Any]:
-    """Seconds of every side, and how many times faster than ``base`` it is; the first round warms up."""
+    """Seconds of every side and its speedup over ``base``; the first round is a warm-up."""
     times = {name: one[1:] for name, one in interleave(sides, rounds + 1, clock=time.process_time).items()}
     spread = lambda one: {"median": one.median, "low": one.low, "high": one.high}
     others = {name: one for name, one in times.items() if name != base}
@@ -133,7 +133,7 @@ def subject(name: str, n: int, side: int) -> tuple[nn.Module, Tensor, Tensor]:
 
 @contextmanager
 def without_copies() -> Iterator[None]:
-    with mock.patch("meada.networks.freezing._other_layout", lambda module: None):
+    with mock.patch("meada.networks.freezing._weight_to_convert", lambda module: None):
         yield
 
 

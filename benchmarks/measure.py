@@ -1,4 +1,4 @@
-"""Take times in turn (A, B, C, A, B, C, ...), so that a machine that slows down slows every side."""
+"""Interleave timings (A, B, C, A, B, C, ...), so that a slower machine slows all sides equally."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ Tell = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Spread:
-    """The median of several rounds, and the lowest and highest of them.
+    """Median, minimum and maximum over the rounds.
 
     >>> Spread.of([3.0, 1.0, 2.0])
     Spread(median=2.0, low=1.0, high=3.0)
@@ -31,7 +31,7 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What one case found: each side in ``unit``, ratios without one."""
+    """Result of one case: a value in ``unit`` per side, and ratios."""
 
     about: str
     unit: str
@@ -50,7 +50,7 @@ def interleave(
     tell: Tell = lambda d, n: None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Times:
-    """Seconds of every side's work, ``rounds`` times in turn."""
+    """Time every side in each of ``rounds`` rounds, in seconds."""
     times: Times = {name: [] for name in sides}
     for number in range(rounds):
         for name, side in sides.items():
@@ -68,7 +68,7 @@ def scaled(times: Sequence[float], factor: float) -> Spread:
 
 
 def speedup(slow: Sequence[float], fast: Sequence[float]) -> Spread:
-    """How many times faster, round against round: what both sides suffered cancels out.
+    """Speedup as the ratio of times in the same round, so that common slowdowns cancel.
 
     >>> speedup([4.0, 8.0, 6.0], [2.0, 4.0, 2.0])
     Spread(median=2.0, low=2.0, high=3.0)
@@ -77,5 +77,5 @@ def speedup(slow: Sequence[float], fast: Sequence[float]) -> Spread:
 
 
 def work(function: Callable[..., object], *args: Any, **options: Any) -> Side:
-    """A side with nothing to make ready."""
+    """A side that needs no preparation."""
     return lambda: lambda: function(*args, **options)

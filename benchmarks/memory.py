@@ -1,4 +1,4 @@
-"""Peak memory of a maximisation phase by size of the pool, and shuffled reads from disk.
+"""Peak memory of a maximisation phase by pool size, and speed of shuffled reads from disk.
 
     python -m benchmarks.memory --out benchmarks/memory.json
 
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def phase(n: int) -> dict[str, Any]:
-    """Peak resident memory before and after every one of ``n`` images had its ascent step."""
+    """Peak resident memory before and after an ascent step on ``n`` images."""
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory(prefix="meada-memory-") as folder:
         pool = filled(n, Path(folder), memory=BUDGET)
@@ -73,7 +73,7 @@ def phase(n: int) -> dict[str, Any]:
 
 
 def filled(n: int, folder: Path | None, memory: int) -> Pool:
-    """A pool of ``n``: the source and one block of its descendants."""
+    """A pool of ``n`` images: the source and one block of perturbed copies."""
     images = torch.randint(256, (min(SOURCE, n), *SHAPE), dtype=torch.uint8)
     pool = Pool(images, torch.arange(len(images)) % 10, store="uint8", folder=folder, memory=memory)
     parents = torch.arange(n - len(images)) % len(images)
@@ -85,7 +85,7 @@ def filled(n: int, folder: Path | None, memory: int) -> Pool:
 
 
 def reads(n: int, rounds: int = 5) -> dict[str, Any]:
-    """Shuffled batches out of a block on disk, in the cache, against one in memory."""
+    """Time shuffled batches from a cached block on disk and from one in memory."""
     with tempfile.TemporaryDirectory(prefix="meada-memory-") as folder:
         pools = {
             "memory": filled(n, None, memory=1 << 40),

@@ -49,10 +49,10 @@ SOURCES, EACH, CLASSES, PIXELS = 3, 33, 7, 224
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--rounds", type=int, default=5, help="steps of each side")
-    options.add_argument("--only", choices=CASES, action="append", help="this method alone")
+    options.add_argument("--rounds", type=int, default=5, help="number of steps per side")
+    options.add_argument("--only", choices=CASES, action="append", help="measure only this method")
     options.add_argument("--out", type=Path)
-    options.add_argument("--child", nargs=2, metavar=("WHAT", "CASE"), help="in this process")
+    options.add_argument("--child", nargs=2, metavar=("WHAT", "CASE"), help="measure this in the current process")
     chosen = options.parse_args()
     if chosen.child:
         what, case = chosen.child
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def measured(case: str, rounds: int) -> dict[str, Any]:
-    """Times and memory in processes of their own: peak memory never falls again."""
+    """Measure times and memory in separate processes, since peak memory never falls."""
     found: dict[str, Any] = {}
     for what in ("times", "memory"):
         command = [sys.executable, "-m", "benchmarks.methods", "--rounds", str(rounds), "--child", what, case]
@@ -78,7 +78,7 @@ def measured(case: str, rounds: int) -> dict[str, Any]:
 
 
 def times(case: str, rounds: int) -> dict[str, Any]:
-    """CPU seconds a step of AGG and of the case, and how many times AGG's, round by round."""
+    """CPU seconds per step of AGG and of the case, and their ratio, per round."""
     sides = {"agg": steps("agg"), "it": steps(case)}
     interleave(sides, 1)  # optimisers make their state in the first step
     taken = interleave(sides, rounds, clock=time.process_time)
@@ -95,7 +95,7 @@ def memory(case: str) -> dict[str, Any]:
 
 
 def steps(case: str) -> Side:
-    """One step more of the case's run, each time."""
+    """Yield after each training step of the case."""
     name, share, changes = CASES[case]
     recipe = load_recipe(f"pacs/{name}-sketch", changes)
     subject = Subject(recipe, PIXELS, CLASSES, pictures=False)

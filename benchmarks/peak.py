@@ -1,4 +1,4 @@
-"""Peak rate of the machine: a network's convolutions and matrix products alone, in a plain loop.
+"""Peak speed of the machine: only a network's convolutions and matrix products, in a plain loop.
 
 Forward and input gradient, which is all that the ascent needs of them; no activation, no batch
 norm, no pooling, no loss, no update, and no product waits for another's result.
@@ -22,7 +22,7 @@ GEMM = 2048
 
 
 def products(net: nn.Module, x: Images, layout: torch.memory_format) -> list[Product]:
-    """Every convolution and linear layer that ``net`` applies to ``x``, ready to be repeated."""
+    """The convolutions and linear layers that ``net`` applies to ``x``, as repeatable calls."""
     found: list[Product] = []
 
     def note(layer: Layer, args: tuple[Tensor, ...], output: Tensor) -> None:
@@ -45,7 +45,7 @@ def run(these: list[Product]) -> None:
 
 
 def fastest(net: nn.Module, x: Images, rounds: int = 2) -> tuple[str, list[Product]]:
-    """The layout in which the products of this batch take the least time, and the products."""
+    """The fastest memory layout for this batch, and the products in it."""
     tried = {name: products(net, x, layout) for name, layout in LAYOUTS.items()}
     times = interleave({name: work(run, these) for name, these in tried.items()}, rounds + 1)
     best = min(tried, key=lambda name: min(times[name][1:]))  # the first round warms up
@@ -97,7 +97,7 @@ def _convolution(layer: nn.Conv2d, x: Tensor, back: Tensor, layout: torch.memory
 
 @contextmanager
 def _hooked(net: nn.Module, note: Callable[..., None]) -> Iterator[None]:
-    """``note`` is called with every convolution and linear layer that a forward pass reaches."""
+    """Call ``note`` with every convolution and linear layer of a forward pass."""
     layers = [m for m in net.modules() if isinstance(m, nn.Conv2d | nn.Linear)]
     hooks = [layer.register_forward_hook(note) for layer in layers]
     try:

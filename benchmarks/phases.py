@@ -1,4 +1,4 @@
-"""The timed pieces: both phases of Algorithm 1 and scoring, for the published loop and for meada."""
+"""The timed functions: both phases of Algorithm 1 and scoring, for the published loop and for meada."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Space:
-    """Where a case writes: the log of the published side, the pools of a run's folder."""
+    """The folders of a case: the log of the published side, and pools."""
 
     folder: Path
     log: TextIOBase
@@ -49,7 +49,7 @@ def published_ascent(where: Space, subject: Subject, n: int) -> Side:
 
 
 def meada_ascent(where: Space, subject: Subject, n: int) -> Side:
-    """As a run does it: block by block, into a file of the run's folder."""
+    """The ascent as in a run: block by block, into a file in the run's folder."""
     method, images, labels = subject.method, subject.images(n), subject.labels(n)
     store, numbers = subject.recipe.pool.store, count()
     context = Context(seed=SEED, pool_size=n, embedding=subject.embedding)
@@ -76,7 +76,7 @@ def published_descent(where: Space, subject: Subject, n: int, steps: int) -> Sid
 
 
 def meada_descent(subject: Subject, n: int, steps: int) -> Side:
-    """On a pool that has grown once, as for most of a run."""
+    """Minimisation steps on a pool that has grown once."""
     method, descent, pool = subject.method, subject.recipe.descent, subject.pool(n)
     pool.append(as_float(subject.images(n)), parents=torch.arange(n))
     training = begin(deepcopy(subject.net), pool, method, descent, seed=SEED)
@@ -102,7 +102,7 @@ def meada_scores(subject: Subject, n: int) -> Side:
 
 
 def held(subject: Subject, n: int) -> Images | Pictures:
-    """The data as the published code holds them: arrays of floats, or pictures."""
+    """The data as in the published code: float arrays or Pillow pictures."""
     if not subject.pictures:
         return as_float(subject.images(n))
     net = subject.published()

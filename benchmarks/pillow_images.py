@@ -18,7 +18,7 @@ PADDING = 4
 
 @dataclass
 class Pictures:
-    """Images as arrays of 8 bits (H, W, 3), as the data set's files have them."""
+    """Images as uint8 arrays (H, W, 3), as in the data set's files."""
 
     arrays: NDArray[np.uint8]
     mean: Tensor
@@ -37,7 +37,7 @@ class Pictures:
         return self._normalised(Image.fromarray(self.arrays[i]))
 
     def augmented(self, i: int) -> Tensor:
-        """Mirrored or not, then cut at random from black margins, through an image library."""
+        """Random horizontal flip and random crop with black padding, by Pillow."""
         picture = Image.fromarray(self.arrays[i])
         if self.rng.random() < 0.5:
             picture = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
@@ -52,13 +52,13 @@ class Pictures:
 
 
 def keep(image: Tensor) -> NDArray[np.uint8]:
-    """A perturbed image as a picture, truncated to 8 bits, and back as an array to be stacked."""
+    """Convert a perturbed image to an 8-bit picture (truncated) and back to an array."""
     pixels = image.mul(255).byte().permute(1, 2, 0).contiguous().numpy()
     return np.asarray(Image.fromarray(pixels))
 
 
 class Augmented(Dataset[Tensor]):
-    """``n`` of the pictures, from the first again after the last: what worker processes load."""
+    """``n`` augmented pictures, cycling through the source: the data set of the loader's workers."""
 
     def __init__(self, pictures: Pictures, n: int) -> None:
         self.pictures, self.n = pictures, n

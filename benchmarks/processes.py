@@ -42,13 +42,13 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--processes", type=int, default=2)
     options.add_argument("--rounds", type=int, default=7)
-    options.add_argument("--steps", type=int, default=4, help="minimisation steps a round")
-    options.add_argument("--blocks", type=int, default=4, help="blocks of the ascent a round")
+    options.add_argument("--steps", type=int, default=4, help="minimisation steps per round")
+    options.add_argument("--blocks", type=int, default=4, help="ascent blocks per round")
     options.add_argument("--ascent", type=int, default=3, help="T_max")
     options.add_argument("--network", default="wideresnet")
     options.add_argument("--out", type=Path)
-    options.add_argument("--markdown", action="store_true", help="renew the table in the docs")
-    options.add_argument("--child", type=Path, help="where the first process writes its times")
+    options.add_argument("--markdown", action="store_true", help="update the table in the docs")
+    options.add_argument("--child", type=Path, help="file for the times of the first process")
     chosen = options.parse_args()
     if chosen.child:
         child(chosen)
@@ -153,7 +153,7 @@ def ascents(
 def measured(
     sides: dict[str, dict[str, Callable[[], None]]], rounds: int, world: World
 ) -> dict[str, dict[str, list[float]]]:
-    """In turn; the first round, which fills caches, is not counted."""
+    """Interleaved times; the first round is a warm-up."""
     times: dict[str, dict[str, list[float]]] = {phase: {how: [] for how in both} for phase, both in sides.items()}
     for number in range(rounds + 1):
         for phase, both in sides.items():
@@ -169,7 +169,7 @@ def measured(
 
 
 def all_reduce(count: int, world: World, times: int = 10) -> float:
-    """Median seconds of one exchange of all gradients, and of nothing else."""
+    """Median seconds of one all-reduce of all gradients."""
     took = []
     for _ in range(times):
         values = torch.zeros(count)

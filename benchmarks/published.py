@@ -33,7 +33,7 @@ class Ascent:
 
 
 def maximise(net: Network, images: Images | Pictures, labels: Labels, how: Ascent, log: TextIOBase) -> list[Tensor]:
-    """Harder copies of all images, in whole batches; the last partial batch is left out.
+    """Perturb all images in batches; the last partial batch is dropped.
 
     They are floats in [0, 1]; pictures are also converted to pictures, one by one, and appended to
     those that ``images`` already holds.
@@ -86,7 +86,7 @@ def minimise(
 
 
 def optimiser(net: Network, how: Descent) -> Optimizer:
-    """As torch makes it when asked for no more than the method's numbers."""
+    """The optimiser with torch's defaults except for the method's settings."""
     weights = net.whole.parameters()
     if how.name == "adam":
         return Adam(weights, lr=how.lr, weight_decay=how.weight_decay)
@@ -117,7 +117,7 @@ def entropy(logits: Logits) -> Scalar:
 def _batch(
     net: Network, images: Tensor | Pictures, labels: Tensor, index: Labels, *, augment: bool = False
 ) -> tuple[Tensor, Labels]:
-    """Pictures come out normalised from their own conversion; arrays are normalised here."""
+    """A normalised batch of pictures or of arrays."""
     if isinstance(images, Pictures):
         load = images.augmented if augment else images.plain
         return torch.stack([load(i) for i in index.tolist()]), labels[index]

@@ -54,7 +54,7 @@ class Block(nn.Module):
 
 
 def _opened(net: nn.Module) -> list[nn.Module]:
-    """The layers of a chain, with the chain at its end taken apart to find the read-out."""
+    """The layers of an ``nn.Sequential``; a nested one at its end is unpacked to find the last linear layer."""
     layers = list(cast(nn.Sequential, net))
     while isinstance(layers[-1], nn.Sequential):
         layers[-1:] = list(layers[-1])

@@ -21,7 +21,7 @@ Cells = list[str]
 
 
 def rows(record: Mapping[str, Any]) -> list[Cells]:
-    """One line a comparison: a case may have two."""
+    """Table rows: one per comparison; a case may have two."""
     lines = []
     for name, case in record["cases"].items():
         if name.startswith("blocks-"):
@@ -39,7 +39,7 @@ def rows(record: Mapping[str, Any]) -> list[Cells]:
 
 
 def block_rows(record: Mapping[str, Any]) -> tuple[Cells, list[Cells]]:
-    """Milliseconds per image by block size of the ascent: head and a line for each network."""
+    """Milliseconds per image by ascent block size: header and one row per network."""
     swept = {n: c for n, c in record["cases"].items() if n.startswith("blocks-")}
     sizes = sorted({int(size) for case in swept.values() for size in case["sides"]})
     lines = [
@@ -51,7 +51,7 @@ def block_rows(record: Mapping[str, Any]) -> tuple[Cells, list[Cells]]:
 
 
 def alike_rows(record: Mapping[str, Any]) -> tuple[Cells, list[Cells]]:
-    """Which part of the perturbed pixels agrees to 1e-5: head and a line for each network."""
+    """Share of perturbed pixels that agree to 1e-5: header and one row per network."""
     lines = [
         [name, str(case["facts"]["compared"])] + [f"{100 * case['facts'][kind]:.3f} %" for kind in ALIKE]
         for name, case in record["cases"].items()
@@ -70,7 +70,7 @@ def print_record(record: Mapping[str, Any], console: Console | None = None) -> N
 
 
 def markdown(record: Mapping[str, Any], command: str) -> str:
-    """The tables, the machine and the command, as they stand in the README."""
+    """Markdown of the README: tables, machine and command."""
     tables = [f"{title}:\n\n{markdown_table(columns, lines)}" for title, columns, lines in _tables(record)]
     about = "\n".join(f"- `{name}`: {case['about']}" for name, case in record["cases"].items())
     return "\n\n".join([f"`{command}` on {machine(record)}.", *tables, about])
@@ -86,7 +86,7 @@ def machine(record: Mapping[str, Any]) -> str:
 
 
 def update(path: Path, text: str) -> None:
-    """Put ``text`` between the markers of a file that has them."""
+    """Replace the text between the markers of a file."""
     content = path.read_text(encoding="utf-8")
     if content.count(BEGIN) != 1 or content.count(END) != 1:
         raise MeadaError(f"{path} must hold '{BEGIN}' and '{END}' once each")
@@ -100,7 +100,7 @@ def _second(name: str, what: str, published: Any, case: Mapping[str, Any], ratio
 
 
 def _tables(record: Mapping[str, Any]) -> list[tuple[str, Cells, list[Cells]]]:
-    """Every table that has a line, with its title."""
+    """Titles and tables that have rows."""
     spent = record["cases"].get("run", {}).get("facts", {}).get("seconds", {})
     tables = [
         ("Median (lowest-highest) of the rounds", HEAD, rows(record)),

@@ -1,4 +1,4 @@
-"""How often ``robustify`` claims a gain where there is none, and how much two plain trainings differ.
+"""False positive rate of ``robustify``, and the difference between two plain trainings.
 
 The "method" trains on copies of the clean pictures in the place of views: an exact null. Each run trains a small
 network three times on handwritten digits (plain, plain again in another order, and the null method) and asks the rule.
@@ -47,7 +47,7 @@ def copies(net: nn.Module, batch: Batch, context: Context) -> Scalar:
 
 
 def one_run(task: Task, seed: int) -> tuple[Right, Right, list[str]]:
-    """Plain, plain_repeat and the null method from the same first weights: right answers, held out and under shifts."""
+    """Correct predictions of plain, plain_repeat and the null method from the same initial weights."""
     made = sets(task.validation, {}, trained=TRAINED, shifted_n=len(task.validation), severities=[3, 5], seed=seed)
     rows = {name: made[name]() for name in rule_rows(list(made), TRAINED)}
     methods = {

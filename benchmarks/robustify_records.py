@@ -1,4 +1,4 @@
-"""The page of committed ``robustify`` records: what each kind of data gained, and how well the rule chose.
+"""Write the page of committed ``robustify`` records: gains by kind of data, and how well the rule chose.
 
     python -m benchmarks.robustify_records results/robustify --out results/robustify/README.md
 

@@ -1,4 +1,4 @@
-"""Which source-only signal would have chosen the candidate that is best on the test folders?
+"""Compare source-only signals for choosing the candidate that is best on the test folders.
 
     python -m benchmarks.robustify_signals RUN [RUN ...] --out results/robustify/signals.json
 
@@ -35,7 +35,7 @@ Signal = dict[str, float]  # by candidate; the largest is chosen
 
 
 class Run:
-    """The scores, the weights and the outcome of one folder."""
+    """Scores, weights and outcome of one run of ``robustify``."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.outcome = folder, json.loads((folder / "outcome.json").read_text("utf-8"))
@@ -55,7 +55,7 @@ class Run:
 
 
 def far_pictures(folder: Path, outcome: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
-    """Which held-out pictures are among the farthest quarter, and the positions of those scored under shifts."""
+    """Mask of the farthest quarter of the held-out pictures, and positions of those scored under shifts."""
     held = json.loads((folder / "plan.json").read_text("utf-8"))
     request = Request(**{**held["request"], "tests": (), "changes": ()})
     plan = Plan(**outcome["plan"])
@@ -74,7 +74,7 @@ def accuracy(run: Run, *rows: str) -> Signal:
 
 
 def agreement(run: Run) -> Signal:
-    """Share of shifted pictures on which a candidate and the mean of all candidates say the same."""
+    """Share of shifted pictures on which a candidate predicts the same class as the mean of all."""
     mean = {row: np.mean([run.probabilities(name, row) for name in run.candidates], 0).argmax(-1) for row in run.rows}
     same = lambda name, row: (run.probabilities(name, row).argmax(-1) == mean[row]).mean()
     return run.each(lambda name: fmean(same(name, row) for row in run.rows))
@@ -86,7 +86,7 @@ def confidence(run: Run) -> Signal:
 
 
 def nearness(run: Run) -> Signal:
-    """Minus the relative distance of the backbone's weights from the pretrained ones, which the probe has."""
+    """Negative relative distance of the backbone's weights from the pretrained ones (those of the probe)."""
     weights = {name: read_weights(run.folder / "candidates" / f"{name}.safetensors")[0] for name in run.candidates}
     if "probe" not in weights:
         return {}
@@ -121,7 +121,7 @@ SIGNALS: Mapping[str, Callable[[Run], Signal]] = {
 
 
 def judge(run: Run, signal: Signal) -> dict[str, Any]:
-    """What the signal would choose, and how far below the best on the tests that lies."""
+    """The candidate that the signal chooses, and its gap to the best on the tests."""
     tests = {name: unseen(run.outcome, name) for name in signal}
     chosen = max(signal, key=signal.__getitem__)
     order = spearmanr(list(signal.values()), list(tests.values())).statistic

@@ -22,7 +22,7 @@ HEAD = [
 
 @dataclass(frozen=True)
 class Experiment:
-    """n images of a given size, and the network of the record whose rates they are given."""
+    """n images of a given size, and the benchmarked network whose speed is assumed."""
 
     n: int
     pixels: int  # height and width; three channels
@@ -39,7 +39,7 @@ EXPERIMENTS = {
 
 
 def climbed(n: int, rounds: int, rule: str) -> int:
-    """Images that go through the ascent: every one that was added to the source.
+    """Number of images that go through the ascent: all that are added to the source.
 
     >>> climbed(10_000, 3, "pool"), climbed(10_000, 3, "latest")
     (70000, 30000)
@@ -48,7 +48,7 @@ def climbed(n: int, rounds: int, rule: str) -> int:
 
 
 def gigabytes(images: int, pixels: int) -> float:
-    """Three channels in 8 bits, in units of 10^9 bytes.
+    """Size of the images in 10^9 bytes: three channels, 8 bits.
 
     >>> gigabytes(200_000, 32)
     0.6144
@@ -65,7 +65,7 @@ def rates(record: Mapping[str, Any], network: str) -> tuple[float, float]:
 
 
 def rows(record: Mapping[str, Any]) -> list[list[str]]:
-    """A line for each experiment, number of rounds and growth rule; with K = 1 all rules agree."""
+    """A row per experiment, number of rounds and growth rule; with K = 1 all rules agree."""
     lines = []
     for name, it in EXPERIMENTS.items():
         up, down = rates(record, it.network)

@@ -1,4 +1,4 @@
-"""Lay out the solar cells of the package elpv-dataset as folders MODULE/CLASS, the sure labels only.
+"""Copy the pictures of the package elpv-dataset with certain labels to folders MODULE/CLASS.
 
 python -m benchmarks.solar_cells example/cells
 """
@@ -12,7 +12,7 @@ NAMES = {0.0: "functional", 1.0: "defective"}  # probability of a defect; the un
 
 
 def lay_out(source: Path, out: Path) -> int:
-    """Copy the pictures that ``labels.csv`` is sure of; returns how many."""
+    """Copy the pictures whose label in ``labels.csv`` is certain; return how many."""
     lines = [line.split() for line in (source / "labels.csv").read_text(encoding="utf-8").splitlines() if line.strip()]
     sure = [(file, NAMES[float(p)], kind) for file, p, kind in lines if float(p) in NAMES]
     for file, label, kind in sure:

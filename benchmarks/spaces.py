@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def measured(case: str, rounds: int) -> dict[str, Any]:
-    """Seconds of a forward pass and of a batch of views, and the views' share of the forward pass."""
+    """Seconds of a forward pass and of a batch of views, and their ratio."""
     network, side, batch = CASES[case]
     x = torch.rand(batch, 3, side, side)
     sides = {"forward": forward(network, CLASSES, x)} | {name: views(SPACES[name](), x) for name in PRIORS}
@@ -76,7 +76,7 @@ def forward(network: str, classes: int, x: torch.Tensor) -> Side:
 
 
 def views(space: Space, x: torch.Tensor) -> Side:
-    """Each call at another step, so that cheap and dear draws are averaged."""
+    """Make views at a new step in each call, to average over cheap and expensive transformations."""
     steps = iter(range(1_000_000))
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""The measured networks: three, each built from the recipe of its experiment."""
+"""The three benchmarked networks, each built from the recipe of its experiment."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ STEPS = 15  # of the ascent, on PACS too, where the recipe has 50: one is like a
 
 @dataclass(frozen=True)
 class Subject:
-    """A recipe and the shape of its data; ``pictures`` if the published code holds them so."""
+    """A recipe and the shape of its data; ``pictures`` if the published code uses Pillow images."""
 
     recipe: Recipe
     pixels: int  # height and width
@@ -40,7 +40,7 @@ class Subject:
 
     @property
     def ascent(self) -> Ascent:
-        """The recipe's method table, whose units are the published code's."""
+        """The recipe's method settings, in the published code's units."""
         method = self.recipe.method
         return Ascent(
             lr_max=method["step_size"],
@@ -52,7 +52,7 @@ class Subject:
 
     @cached_property
     def net(self) -> nn.Module:
-        """The network as a run builds it, but no file of weights; with settled batch norms."""
+        """The network of a run, with random weights and batch-norm statistics of the data."""
         net = build_network(self.recipe, self.classes, file=False)
         settle(net, self.images(32))
         return net
@@ -69,7 +69,7 @@ class Subject:
         return self.recipe.embedding or None
 
     def images(self, n: int) -> Images8:
-        """Smooth random pictures: noise of a few pixels, magnified."""
+        """Smooth random images: upsampled noise."""
         coarse = torch.rand(n, 3, 8, 8, generator=stream("bench", "images", n))
         fine = nn.functional.interpolate(coarse, size=self.pixels, mode="bilinear")
         return fine.mul(255).round().byte()
@@ -108,7 +108,7 @@ def at_size(subject: Subject, n: int) -> Subject:
 
 @torch.no_grad()
 def settle(net: nn.Module, images: Images8) -> None:
-    """Batch norms take on the statistics of the data, as they would early in training."""
+    """Set the batch-norm statistics to those of the data, as early in training."""
     norms = [module for module in net.modules() if isinstance(module, nn.BatchNorm2d)]
     before = [norm.momentum for norm in norms]
     for norm in norms:

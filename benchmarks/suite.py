@@ -88,7 +88,7 @@ CASES: dict[str, Case] = {
 
 
 def choose(asked: Iterable[str]) -> list[str]:
-    """Names of cases, a whole family by what its names begin with; by default all but the sweeps.
+    """Select cases by name or family (the part before the hyphen); by default all except the sweeps.
 
     >>> choose(["blocks", "gemm"])
     ['blocks-lenet', 'blocks-wideresnet', 'blocks-alexnet', 'gemm']
@@ -106,7 +106,7 @@ def choose(asked: Iterable[str]) -> list[str]:
 def run_suite(
     names: Iterable[str], *, quick: bool = False, tell: Tell = lambda name, done, total: None
 ) -> dict[str, Any]:
-    """Every case in turn; the record names the machine, torch and its threads."""
+    """Run the cases; the record names the machine, torch and the number of threads."""
     began, results = time.perf_counter(), {}
     for name in names:
         case = CASES[name]
@@ -123,12 +123,12 @@ def run_suite(
 
 
 def joined(record: dict[str, Any], path: Path | None) -> dict[str, Any]:
-    """With the other cases of the file at ``path``, if it is of this machine and these sizes."""
+    """Add the other cases in the file at ``path``, which must have the same machine and sizes."""
     if path is None or not path.exists():
         return record
     old = json.loads(path.read_text(encoding="utf-8"))
     if any(old.get(key) != record[key] for key in ("environment", "quick")):
-        raise MeadaError(f"{path} must be of the same machine and sizes: move it away")
+        raise MeadaError(f"{path} must have results of this machine and sizes, got others: move it away")
     cases = old["cases"] | record["cases"]
     return record | {
         "seconds": round(old["seconds"] + record["seconds"], 1),

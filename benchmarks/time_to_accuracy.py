@@ -1,4 +1,4 @@
-"""Training seconds until the mean accuracy on the digits' unseen domains passes that of a finished ME-ADA run.
+"""Training seconds until the mean accuracy on unseen digit domains exceeds that of a finished ME-ADA run.
 
     MEADA_DATA=... OMP_NUM_THREADS=1 python -m benchmarks.time_to_accuracy --out benchmarks/time_to_accuracy.json
 
@@ -47,7 +47,7 @@ Curve = list[tuple[int, float, float]]  # step, training seconds so far, mean ac
 
 
 class Reached(Exception):
-    """The target was passed: nothing more is to be trained."""
+    """Raised to stop training once the target is reached."""
 
 
 def main() -> None:
@@ -76,13 +76,13 @@ def record(name: str, points: Curve, seed: int, every: int) -> dict[str, Any]:
 
 
 def merged(path: Path, made: dict[str, Any]) -> dict[str, Any]:
-    """With the other methods' curves that the file has, if they were measured alike on the same machine."""
+    """Add the curves of other methods in the file, if machine and command are the same."""
     if not path.exists():
         return made
     held = read_json(path)
     parts = ("seconds_to_target", "curves")
     if any(held.get(k) != v for k, v in made.items() if k not in parts):
-        raise MeadaError(f"{path} must hold curves of this machine and command, got others: give another --out")
+        raise MeadaError(f"{path} must have curves of this machine and command, got others: give another --out")
     return made | {k: held[k] | made[k] for k in parts}
 
 
@@ -122,7 +122,7 @@ def own_curve(recipe: Recipe, task: Task, every: int) -> Curve:
 
 
 def published_curve(recipe: Recipe, task: Task, every: int) -> Curve:
-    """Rounds at the recipe's steps, the pool doubled each time, batches in a new order every pass."""
+    """Accuracy over time of the published loop, which doubles the pool in every round."""
     torch.manual_seed(recipe.seed)
     net, log, plan = Network(build_network(recipe, len(task.classes))), io.StringIO(), recipe.plan
     images, labels = as_float(task.train.images), task.train.labels

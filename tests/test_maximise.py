@@ -11,7 +11,7 @@ from torch.testing import assert_close
 import meada
 from meada.entropy import softmax_entropy
 from meada.errors import MeadaError, NonFiniteError
-from meada.maximise import ascend, of_unit_size, perturb
+from meada.maximise import ascend, perturb, unit_rms
 from meada.networks.posterior import Posterior
 from meada.spaces.pixels import pixels
 
@@ -220,7 +220,7 @@ def test_a_unit_step_has_its_length_whatever_the_gradients(linear_net, batch):
 def test_a_unit_step_of_a_vanishing_gradient(single):
     tiny = torch.full((2, 3, 4, 4), 1e-30)  # its square is zero in single precision
     tiny[1] = 0.0
-    assert_close(of_unit_size(tiny), torch.stack([torch.ones(3, 4, 4), torch.zeros(3, 4, 4)]))
+    assert_close(unit_rms(tiny), torch.stack([torch.ones(3, 4, 4), torch.zeros(3, 4, 4)]))
 
 
 def test_the_callers_no_grad_does_not_matter(linear_net, batch):

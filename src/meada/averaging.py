@@ -49,7 +49,7 @@ class RunningMean:
 
 @torch.no_grad()
 def interpolate(first: Mapping[str, Tensor], last: Mapping[str, Tensor], t: float, keep: Collection[str] = ()) -> State:
-    """(1 - t) ``first`` + t ``last``; names in ``keep``, counters and all beyond ``first`` are taken from ``last``.
+    """(1 - t) ``first`` + t ``last``; names in ``keep``, counters and names not in ``first`` are taken from ``last``.
 
     With a new head, keep the head: only the backbone has a meaning at both ends (WiSE-FT, arXiv 2109.01903).
 
@@ -65,7 +65,7 @@ def interpolate(first: Mapping[str, Tensor], last: Mapping[str, Tensor], t: floa
 
 @torch.no_grad()
 def renew_batch_norm(net: nn.Module, pool: Pool, *, batch_size: int, seed: int, batches: int = 50) -> None:
-    """Estimate batch-norm statistics again, as the mean over some batches of the pool; other layers are not touched."""
+    """Estimate batch-norm statistics again, as the mean over some batches of the pool; change nothing else."""
     layers = [layer for layer in net.modules() if isinstance(layer, _BatchNorm) and layer.track_running_stats]
     if not layers:
         return

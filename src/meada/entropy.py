@@ -23,7 +23,7 @@ def softmax_entropy(logits: Logits) -> PerSample:
 
 
 def bernoulli_entropy(logits: Logits) -> PerSample:
-    r"""The same of independent labels: :math:`h = \sum_k h(p_k)` of Bernoulli laws with :math:`p_k = \sigma(logit_k)`.
+    r"""Entropy of independent labels: :math:`h = \sum_k h(p_k)` of Bernoulli laws with :math:`p_k = \sigma(logit_k)`.
 
     >>> import torch
     >>> bernoulli_entropy(torch.zeros(1, 3)).exp()  # eight sets of three labels, equally likely

@@ -14,7 +14,7 @@ class NonFiniteError(MeadaError):
 
 
 def one_line(error: BaseException, most: int = 200) -> str:
-    """What an exception says, in one line; its kind where it says nothing.
+    """The message of an exception in one line; its class name if the message is empty.
 
     >>> one_line(OSError("no\\n  such file")), one_line(KeyError())
     ('no such file', 'KeyError')
@@ -23,7 +23,7 @@ def one_line(error: BaseException, most: int = 200) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The rest of a sentence about an unknown name: the closest known one, or all of them.
+    """End of an error message about an unknown name: the closest known name, or all names.
 
     >>> nearest("bta", ["beta", "gamma"])
     "did you mean 'beta'?"

@@ -36,7 +36,7 @@ KINDS = {
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Errors such as a full disk name the file, which ``write`` leaves out."""
+    """Add the file's name to OS errors of ``write``, such as a full disk."""
     try:
         yield
     except OSError as error:
@@ -44,7 +44,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def regular(path: Path, most: int | None) -> Path:
-    """The path, if it is a file of at most ``most`` bytes; pipes and devices, which may not end, are never read."""
+    """The path of a regular file of at most ``most`` bytes; pipes and devices are refused."""
     try:
         about = path.stat()
     except FileNotFoundError:
@@ -110,7 +110,7 @@ def read_bytes(path: Path) -> bytes:
     known = _sums(home).get(path.relative_to(home).as_posix()) if home else None
     if known and sha256(content).hexdigest() not in known:
         raise MeadaError(
-            f"{path} is damaged or was changed by hand: it must match its checksum in {SUMS} "
+            f"{path} is damaged or was edited: it must match its checksum in {SUMS} "
             f"({known[0][:12]}...), got {sha256(content).hexdigest()[:12]}..."
         )
     return content
@@ -124,7 +124,7 @@ def read_text(path: Path) -> str:
 
 
 def keep_sums(folder: Path) -> bool:
-    """From now on keep checksums of what is written to ``folder``; whether they were kept before."""
+    """Start to keep checksums of files written to ``folder``; return whether they were kept before."""
     if (folder / SUMS).exists():
         return True
     _write_sums(folder, {})
@@ -137,7 +137,7 @@ def sums_folder(path: Path) -> Path | None:
 
 
 def remove_drafts(folder: Path) -> None:
-    """What killed processes were writing to ``folder`` and the folders in it; a living one holds a lock on its own."""
+    """Remove temporary files of killed processes in ``folder`` and its subfolders; running ones lock theirs."""
     if not folder.is_dir():
         return
     for home in (folder, *[p for p in folder.iterdir() if p.is_dir() and not p.is_symlink()]):
@@ -149,7 +149,7 @@ def remove_drafts(folder: Path) -> None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """A process that starts at this moment may take the draft, not locked yet, for a killed one's: once more then."""
+    """Write and rename a temporary file; retry if another process removed it before it was locked."""
     for _ in range(TRIES):
         with suppress(FileNotFoundError):
             return _written(path, content)
@@ -198,13 +198,13 @@ def _write_sums(home: Path, files: dict[str, list[str]]) -> None:
 
 
 def crc32(content: Any) -> str:
-    """Of plain content as JSON, for a file that carries its own checksum."""
+    """Checksum of content as JSON, for a file that contains its own checksum."""
     return f"{zlib.crc32(json.dumps(content).encode()):08x}"
 
 
 @contextmanager
 def _alone(home: Path) -> Iterator[None]:
-    """One process at a time reads and replaces the checksums."""
+    """Lock the checksums for this process."""
     handle = os.open(home, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Find a method, network, space or data set by its name; run code from elsewhere only if a person named it.
+"""Find a method, network, space or data set by name; run outside code only if the user named it.
 
 Each kind has a table of built-in names. Any other name is ``FILE.py:function`` or ``module:function``: importing it
 runs somebody's code. A recipe, a record or a model file may come from a stranger, so such a name is looked up only if
@@ -24,7 +24,7 @@ EXECUTED: set[str] = set()  # people's own files that this process ran
 
 
 class Trusted(str):
-    """A name that a person gave. What is read from a file is a plain string."""
+    """A name given by the user, as opposed to a string read from a file."""
 
 
 def lookup(
@@ -53,7 +53,7 @@ def lookup(
 
 
 def trusted(name: str, trust: Iterable[str]) -> str:
-    """``name`` as the person gave it: the same, or a file of that name and function in another folder.
+    """The user's form of ``name``: the same, or the same file and function in another folder.
 
     >>> trusted("/theirs/net.py:make", ["mine/net.py:make"])
     'mine/net.py:make'
@@ -97,7 +97,7 @@ def accepting(function: Callable[..., Any], argument: str) -> Callable[..., Any]
 
 
 def first_line(error: BaseException) -> str:
-    """The kind of an exception and what it says, in one line."""
+    """Class and message of an exception in one line."""
     return f"{type(error).__name__}: {one_line(error)}"
 
 
@@ -108,7 +108,7 @@ def own_line(error: BaseException) -> str:
 
 
 def _file(name: str) -> str:
-    """``net.py:make`` of ``folder/net.py:make``; nothing where no file is named."""
+    """``net.py:make`` of ``folder/net.py:make``; empty if no file is named."""
     place, _, function = name.rpartition(":")
     return f"{Path(place).name}:{function}" if place.endswith(".py") else ""
 

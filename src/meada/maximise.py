@@ -1,4 +1,4 @@
-"""Maximisation phase: turn each sample into a harder one.
+"""Maximisation phase: perturb each sample to increase the objective.
 
 Two ways, over any space of transformations: ``ascend`` follows the gradient of the score in the space's
 parameters (``perturb`` is the paper's: pixels), and ``hard_views`` draws candidates from the space's prior
@@ -70,7 +70,7 @@ def perturb(
         raise MeadaError(f"posterior must be a meada.Posterior, got {type(posterior).__name__}")
     net, size = unwrap(net), (BLOCK if block is None else block) or max(len(x), 1)
     objective, eta = Objective(beta=beta, gamma=gamma), per_channel(step_size, x)
-    direction = of_unit_size if unit else torch.positive
+    direction = unit_rms if unit else torch.positive
     passing = posterior_passes(
         net, embedding, count=posterior.samples, stochastic=posterior.stochastic, seed=posterior.seed
     )
@@ -90,7 +90,7 @@ def ascend(
     score: Score, space: Space, x0: Images, theta: Theta, *, steps: int, step_size: float | Tensor,
     direction: Direction = torch.positive,
 ) -> Images:  # fmt: skip
-    """Climb ``score`` over the parameters of a smooth space, from ``theta``; gives the transformed images.
+    """Gradient ascent on ``score`` over the parameters of a smooth space; returns the transformed images.
 
     Over pixels it is the inner loop of Algorithm 1: pixels are clamped once, at the end.
     """
@@ -149,7 +149,7 @@ def tilted_views(
     net: nn.Module, x: Images, y: Labels | LabelMatrix, space: Space, objective: Objective, *,
     k: int, hardness: float, seed: int, step: int, rows: Any,
 ) -> Images:  # fmt: skip
-    """``hard_views`` of what was checked; ``y`` may be a matrix of independent labels."""
+    """``hard_views`` without input checks; ``y`` may be a matrix of independent labels."""
     chosen = chosen_candidates(net, x, y, space, objective, k=k, hardness=hardness, seed=seed, step=step, rows=rows)
     return space.view(x, view_random(seed, step, chosen, rows), step)
 
@@ -159,7 +159,7 @@ def chosen_candidates(
     net: nn.Module, x: Images, y: Labels | LabelMatrix, space: Space, objective: Objective, *,
     k: int, hardness: float, seed: int, step: int, rows: Any,
 ) -> Any:  # fmt: skip
-    """The number of each sample's chosen candidate among ``k``: a draw from the tilted law over their scores."""
+    """Index of each sample's chosen candidate among ``k``: a draw from the tilted distribution over their scores."""
     check_count("k", k, least=1)
     check_numbers(hardness=hardness, beta=objective.beta, gamma=objective.gamma)
     if not 0 <= hardness <= 1:
@@ -177,7 +177,7 @@ def chosen_candidates(
 def scoring(
     net: nn.Module, x0: Images, y: Labels | LabelMatrix, objective: Objective
 ) -> Iterator[Callable[[Images], Any]]:
-    """Scores of views of ``x0`` as numpy numbers, with the network frozen in eval mode."""
+    """A function that scores views of ``x0`` as numpy arrays, with the network frozen in eval mode."""
     net = unwrap(net)
     with frozen(net), channels_last(net), ExitStack() as stack:
         if objective.gamma:
@@ -193,7 +193,7 @@ def scoring(
                 check_classes(y, classes=logits.shape[1])
             values = objective(logits, z, z0, y)
             if not bool(values.isfinite().all()):
-                raise NonFiniteError("the score of a view must be finite: look at the weights of the network")
+                raise NonFiniteError("scores of views must be finite, got NaN or infinity: check the weights")
             return values.double().cpu().numpy()
 
         yield score
@@ -229,10 +229,10 @@ def over_draws(
     return mean + objective.beta * (UNCERTAINTY[uncertainty](logits) - expected_entropy(logits))
 
 
-def of_unit_size(gradient: Images) -> Images:
-    """Each sample's gradient divided by its root mean square; one that is zero stays zero.
+def unit_rms(gradient: Images) -> Images:
+    """Divide each sample's gradient by its root mean square; zero gradients stay zero.
 
-    >>> of_unit_size(torch.tensor([[[[3.0, -4.0]]], [[[0.0, 0.0]]]])).flatten(1)  # over sqrt(12.5)
+    >>> unit_rms(torch.tensor([[[[3.0, -4.0]]], [[[0.0, 0.0]]]])).flatten(1)  # over sqrt(12.5)
     tensor([[ 0.8485, -1.1314],
             [ 0.0000,  0.0000]])
     """
@@ -252,11 +252,11 @@ def _not_finite(scores: PerSample, gradients: Sequence[Tensor]) -> Tensor:
 
 
 def _refuse(faults: list[Tensor], n: int) -> None:
-    """An error that names the first step at which a sample left the finite numbers."""
+    """Raise an error with the first step at which a sample became NaN or infinite."""
     counts = torch.stack(faults).sum(1).tolist() if faults else []
     for step, count in enumerate(counts, 1):
         if count:
             raise NonFiniteError(
                 f"step {step} of {len(faults)}: the loss or gradient of {count} of {n} samples is not finite; "
-                "lower step_size, beta or gamma, or look at the weights"
+                "lower step_size, beta or gamma, or check the weights"
             )

@@ -19,7 +19,7 @@ from meada.types import Batch, Labels
 
 @dataclass
 class Training:
-    """All that changes while Algorithm 1 runs: what a checkpoint holds."""
+    """The state of Algorithm 1, which a checkpoint contains."""
 
     net: nn.Module
     optimiser: Optimizer
@@ -34,7 +34,7 @@ class Training:
         return [self.optimiser, *self.parts.optimisers.values()]
 
     def next_epoch(self) -> None:
-        """A new pass over the pool, also when the pool has grown in the middle of one."""
+        """Start a new epoch, also if the pool grew during one."""
         self.epoch, self.position = self.epoch + 1, 0
 
 
@@ -42,7 +42,7 @@ def minimise(
     training: Training, pool: Pool, loss: Loss, descent: Descent, context: Context, *,
     parallel_loss: ParallelLoss | None = None, augment: Augment | None = None, until: int, batch_size: int,
 ) -> Iterator[Tensor]:  # fmt: skip
-    """Descend until ``training.step`` is ``until``; yields the loss after each step.
+    """Train until ``training.step`` is ``until``; yield the loss after each step.
 
     Every random number is keyed by seed and step, so a resumed run draws what it would have drawn.
     With ``parallel_loss`` all processes draw the same batches, and each takes its share of them.
@@ -69,7 +69,7 @@ def minimise(
 
 
 def through(augment: Augment | None, generator: torch.Generator) -> Callable[[Tensor], Tensor] | None:
-    """How a batch's images are looked at."""
+    """``augment`` as a function of images alone; None without augmentation."""
     return None if augment is None else lambda images: augment(images, generator)
 
 
@@ -94,7 +94,7 @@ def descend(
 def batch_indices(
     training: Training, pool: Pool, seed: int, *, until: int, batch_size: int, each: bool = False
 ) -> Iterator[Labels]:
-    """Uniformly from D, in passes without replacement; the last batch of a pass may be smaller.
+    """Uniform batches of D without replacement within an epoch; the last batch may be smaller.
 
     With ``each``, ``batch_size`` from every domain, one after the other: each goes through its own passes; an epoch
     ends when the largest one has been seen whole, and by then the smaller ones have come round again.
@@ -117,13 +117,13 @@ def batch_indices(
 
 
 def batches_per_epoch(pool: Pool, batch_size: int, *, each: bool) -> int:
-    """Batches in a pass over the pool, or over its largest domain if ``each`` has its own."""
+    """Batches per epoch of the pool, or of its largest domain if ``each`` domain has its own batches."""
     n = int(pool.domains.unique(return_counts=True)[1].max()) if each else len(pool)
     return -(-n // batch_size)
 
 
 def _permutations(of_one: Tensor, n: int, names: tuple[int | str, ...]) -> Tensor:
-    """The first ``n`` of one permutation after another."""
+    """The first ``n`` indices of consecutive permutations."""
     times = -(-n // len(of_one))
     orders = [torch.randperm(len(of_one), generator=stream(*names, time)) for time in range(times)]
     return of_one[torch.cat(orders)[:n]]
@@ -135,7 +135,7 @@ def refuse_non_finite(value: float, step: int) -> None:
 
 
 def to_device(batch: Batch, net: nn.Module) -> Batch:
-    """The batch where the network is."""
+    """Move the batch to the network's device."""
     device = next(net.parameters()).device
     x, y = batch.x.to(device, non_blocking=True), batch.y.to(device, non_blocking=True)
     domain = None if batch.domain is None else batch.domain.to(device, non_blocking=True)

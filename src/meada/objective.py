@@ -1,4 +1,4 @@
-"""What the maximisation phase climbs: CE + beta * h - gamma * c, one value a sample."""
+"""Objective of the maximisation phase: CE + beta * h - gamma * c, one value per sample."""
 
 from dataclasses import dataclass
 
@@ -31,5 +31,5 @@ class Objective:
 
 
 def bernoulli_cross_entropy(logits: Logits, y: LabelMatrix) -> PerSample:
-    """Of independent labels: the sum of their cross-entropies."""
+    """Sum of the binary cross-entropies of independent labels."""
     return binary_cross_entropy_with_logits(logits, y.to(logits), reduction="none").sum(-1)

@@ -1,4 +1,4 @@
-"""Settings: frozen tables that are checked when they are made and refuse unknown keys."""
+"""Settings: frozen pydantic models that are validated when created and refuse unknown keys."""
 
 import inspect
 import re
@@ -11,14 +11,14 @@ from meada.errors import MeadaError, nearest
 
 
 class BadSetting(MeadaError):
-    """A fault in one key. ``sentence`` has a place for the key's full name."""
+    """An invalid key. ``sentence`` has a placeholder for the key's full name."""
 
     def __init__(self, sentence: str, key: str) -> None:
         super().__init__(sentence.replace("{key}", key))
         self.sentence, self.key = sentence, key
 
     def under(self, section: str) -> "BadSetting":
-        """The same fault, with the key as the table that holds this one names it."""
+        """The same error, with the key prefixed by the name of the outer table."""
         return BadSetting(self.sentence, f"{section}.{self.key}" if self.key else section)
 
 
@@ -33,13 +33,13 @@ class Settings(BaseModel):
 
 
 def own_fault(error: ValidationError) -> MeadaError | None:
-    """The error that a check of our own raised; pydantic wraps it, since it is a ValueError."""
+    """The MeadaError inside a pydantic error, which wraps it because it is a ValueError."""
     cause = error.errors()[0].get("ctx", {}).get("error")
     return cause if isinstance(cause, MeadaError) else None
 
 
 def explain(model: type[BaseModel], error: ValidationError) -> BadSetting:
-    """The first fault as one sentence that names the key."""
+    """The first error as one sentence that names the key."""
     fault = error.errors()[0]
     key = ".".join(str(part) for part in fault["loc"])
     if own := own_fault(error):  # raised by the settings themselves: a sentence already
@@ -55,7 +55,7 @@ def explain(model: type[BaseModel], error: ValidationError) -> BadSetting:
 def signature_model(
     parameters: Mapping[str, inspect.Parameter], more: Mapping[str, Any] | None = None
 ) -> type[BaseModel]:
-    """The parameters of a function, and what may stand next to them, as a table of settings."""
+    """A settings model of a function's parameters and of additional keys."""
     given = lambda value, otherwise: otherwise if value is inspect.Parameter.empty else value
     fields: dict[str, Any] = {
         name: (given(p.annotation, Any), given(p.default, ...))
@@ -67,7 +67,7 @@ def signature_model(
 
 
 def flattened(table: dict[str, Any], path: str = "") -> dict[str, Any]:
-    """A table in one level, keys as ``--set`` has them.
+    """Flatten a nested table, with keys as in ``--set``.
 
     >>> flattened({"plan": {"rounds": 1}, "seed": 3})
     {'plan.rounds': 1, 'seed': 3}

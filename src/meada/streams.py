@@ -1,4 +1,4 @@
-"""Random numbers by name: what is drawn depends on seed and place, never on what was drawn before.
+"""Random numbers by name: they depend on seed and names, not on earlier random numbers.
 
 A run that is killed and resumed, or shared out over processes, draws the same numbers. ``stream`` is
 for what a step draws once; ``sample_streams`` and ``view_streams`` give each sample its own numbers.
@@ -32,7 +32,7 @@ def stream(*names: int | str, device: str | torch.device = "cpu") -> torch.Gener
 
 
 def _word(value: int) -> UInt64[np.ndarray, ""]:
-    """An array without axes: numpy converts a number at every operation, which takes longer than a batch's."""
+    """A 0-dimensional array, which is faster than a number that numpy converts at every operation."""
     return np.array(value, dtype=np.uint64)
 
 
@@ -58,11 +58,11 @@ class Streams:
         return self.state.shape[1]
 
     def named(self, name: str) -> "Streams":
-        """Other streams of the same images: draws under different names are independent."""
+        """Other streams of the same images; streams of different names are independent."""
         return self._forked(_digest(name))
 
     def numbered(self, numbers: Any) -> "Streams":
-        """Other streams of the same images, by one number each."""
+        """Other streams of the same images, keyed by a number per image."""
         return self._forked(_strides(numbers))
 
     def _forked(self, by: UInt64[np.ndarray, "2 #N"]) -> "Streams":
@@ -78,15 +78,15 @@ class Streams:
         return _mix(start + _counters(count, lane), twist)
 
     def sixteen(self, shape: Sequence[int], lane: int = 0) -> UInt16[np.ndarray, "N ..."]:
-        """Integers 0..65535 of the given shape for each image: enough to move an 8-bit pixel."""
+        """Integers 0..65535 of the given shape for each image; precise enough for 8-bit pixels."""
         return self._cut("<u2", shape, lane)
 
     def thirty_two(self, shape: Sequence[int], lane: int = 0) -> UInt32[np.ndarray, "N ..."]:
-        """Integers 0..2^32-1, where a rare event's probability has to be right."""
+        """Integers 0..2^32-1, for precise probabilities of rare events."""
         return self._cut("<u4", shape, lane)
 
     def _cut(self, kind: str, shape: Sequence[int], lane: int) -> Any:
-        """Each word cut in ``kind``s, the lowest bits first whatever the machine's byte order."""
+        """Split each word into ``kind``s, lowest bits first on any byte order."""
         count, pieces = prod(shape), 8 // np.dtype(kind).itemsize
         words = self.words(-(-count // pieces), lane).astype("<u8", copy=False)
         return words.view(kind)[:, :count].reshape(len(self), *shape)
@@ -98,7 +98,7 @@ class Streams:
     def uniform(
         self, shape: Sequence[int], low: float = 0.0, high: float = 1.0, lane: int = 0
     ) -> Float64[np.ndarray, "N ..."]:
-        """Uniform on [low, high) with 53 bits, for the few numbers that steer a whole image."""
+        """Uniform on [low, high) with 53 bits, for parameters of a whole image."""
         bits = self.words(prod(shape), lane)
         bits >>= UNUSED
         parts = bits * 2.0**-53
@@ -136,12 +136,12 @@ def _counters(count: int, lane: int) -> UInt64[np.ndarray, " count"]:
 
 @lru_cache(4096)
 def _digest(text: str) -> Any:
-    """Two words, one below the other."""
+    """Hash of a text as two 64-bit words, in a column."""
     return np.frombuffer(blake2b(text.encode(), digest_size=16).digest(), dtype="<u8").astype(np.uint64)[:, None]
 
 
 def _mix(z: Any, key: Any) -> UInt64[np.ndarray, "..."]:
-    """SplitMix64's finaliser with ``key`` folded in, in place; overflow is what is meant."""
+    """SplitMix64's finaliser, mixed with ``key``, in place; overflow is intended."""
     first, second, third = SHIFTS
     shifted = z >> first
     z ^= shifted

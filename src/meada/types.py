@@ -22,7 +22,7 @@ Families = frozenset[Family]
 
 
 class Batch(NamedTuple):
-    """What one minimisation step sees."""
+    """The batch of one minimisation step."""
 
     x: Images
     y: Labels

@@ -46,7 +46,7 @@ def per_sample(
 
 
 def sigma(net: nn.Module) -> Tensor:
-    """Standard deviation of the network's normalisation layer, a channel; 1 where it has none."""
+    """Standard deviation per channel of the network's normalisation layer; 1 without such a layer."""
     layers = [module for module in net.modules() if isinstance(module, Normalise)]
     if len(layers) > 1:
         raise MeadaError(f"official units need a network with at most one normalisation layer, got {len(layers)}")

@@ -76,7 +76,7 @@ def test_a_case_is_renewed_beside_the_others(tmp_path):
         assert meada_bench("--quick", "--quiet", "--case", case, "--out", str(out)).exit_code == 0
     assert list(json.loads(out.read_text())["cases"]) == ["data", "gemm"]
     other = meada_bench("--quiet", "--case", "data", "--out", str(out))  # the full sizes
-    assert "must be of the same machine and sizes: move it away" in str(other.exception)
+    assert "must have results of this machine and sizes, got others: move it away" in str(other.exception)
 
 
 @pytest.mark.parametrize(

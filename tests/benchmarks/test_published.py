@@ -8,7 +8,7 @@ import pytest
 import torch
 from benchmarks import agreement as agreement_module
 from benchmarks import published
-from benchmarks.agreement import agreement, alike, climbed_by_meada, climbed_by_published
+from benchmarks.agreement import agreement, alike, perturbed_by_meada, perturbed_by_published
 from benchmarks.phases import held
 from benchmarks.pillow_images import Pictures, keep, loader
 from torch.nn.functional import cross_entropy
@@ -31,16 +31,16 @@ def test_both_sides_perturb_alike(subject):
         "published_with_itself": 1.0,
         "agreement_float64": 1.0,
     }
-    theirs = climbed_by_published(subject, 8)
-    assert torch.allclose(theirs, climbed_by_meada(subject, 8), atol=1e-7)
+    theirs = perturbed_by_published(subject, 8)
+    assert torch.allclose(theirs, perturbed_by_meada(subject, 8), atol=1e-7)
     assert float((theirs - as_float(subject.images(8))).abs().mean()) > 1e-3  # they do move
 
 
 def test_a_step_of_another_size_is_no_agreement(subject, monkeypatch):
     monkeypatch.setattr(type(subject), "ascent", replace(subject.ascent, lr_max=1.1))
-    other = climbed_by_published(subject, 8)
+    other = perturbed_by_published(subject, 8)
     monkeypatch.undo()
-    assert alike(other, climbed_by_meada(subject, 8)) < 0.9
+    assert alike(other, perturbed_by_meada(subject, 8)) < 0.9
 
 
 def test_float64_is_compared_in_float64_and_left_again(subject, single, monkeypatch):
@@ -48,9 +48,9 @@ def test_float64_is_compared_in_float64_and_left_again(subject, single, monkeypa
 
     def spy(subject, n):
         seen.append((next(subject.net.parameters()).dtype, n))
-        return climbed_by_meada(subject, n)
+        return perturbed_by_meada(subject, n)
 
-    monkeypatch.setattr(agreement_module, "climbed_by_meada", spy)
+    monkeypatch.setattr(agreement_module, "perturbed_by_meada", spy)
     agreement(subject, 4, 2)
     assert seen == [(torch.float32, 4), (torch.float64, 2)]
     assert torch.get_default_dtype() is torch.float32

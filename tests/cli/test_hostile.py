@@ -66,7 +66,7 @@ def changed(model: Path, folder: Path, weights: dict[str, torch.Tensor] | None =
         ({"recipe_toml": "a = " + "[" * 100_000}, "'recipe_toml' must be TOML"),
         ({"recipe_toml": "data = 3"}, "key 'data.name' is missing"),
         ({"recipe_toml": 'name = "x"\n[network]\nname = "os:system"\ncommand = "true"'}, "missing"),
-        ({"classes": ""}, "names no classes"),
+        ({"classes": ""}, "must name its classes"),
         ({"classes": "a\nb"}, "does not fit the network"),
         ({"abstain_entropy": "x"}, "'abstain_entropy' must be a number"),
         ({"format": "meada-model/2"}, "must be of format 'meada-model/1', got 'meada-model/2'"),
@@ -217,7 +217,7 @@ def test_the_end_of_a_file_is_not_a_person_who_stops(monkeypatch):
 
     monkeypatch.setattr(cli.app.registered_commands[1], "callback", ended)
     got = CliRunner().invoke(cli.app, ["list"])
-    assert isinstance(got.exception, MeadaError) and "a file ended before it should have" in str(got.exception)
+    assert isinstance(got.exception, MeadaError) and "a file ended early" in str(got.exception)
 
 
 def test_json_is_json_whatever_the_numbers_are():

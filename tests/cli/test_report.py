@@ -60,4 +60,4 @@ def test_an_attack_is_measured_once_and_then_reported(tmp_path):
     assert held["domains"].keys() == {"source", "noisy", "blurred"}
     assert got["noisy"]["pgd"] == held["domains"]["noisy"] and held["rule"] == "last"
     meada("report", out, "--out", tmp_path / "r.html")
-    assert "Under a small attack" in (tmp_path / "r.html").read_text()
+    assert "Accuracy under a small attack" in (tmp_path / "r.html").read_text()

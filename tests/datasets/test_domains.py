@@ -134,7 +134,7 @@ def test_every_fault_is_named_before_anything_is_trained(root):
     assert "photo/guitar holds no picture" in text
     assert "art_painting_train_kfold.txt names art_painting/person/0.jpg, which is not" in text
     assert "photo_crossval_kfold.txt names photo/guitar/3.jpg, which is not there" in text
-    assert "cartoon/horse/1.jpg is CMYK" in text and "photo/dog/0.jpg is not a picture" in text
+    assert "cartoon/horse/1.jpg is CMYK" in text and "photo/dog/0.jpg is not a readable picture" in text
 
 
 @pytest.mark.parametrize("split, faulty", [("train", True), ("crossval", False)])

@@ -267,5 +267,5 @@ def test_a_cache_that_cannot_be_written_says_what_to_do(classes, monkeypatch, tm
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr("meada.files.tempfile.mkstemp", refused)
-    with pytest.raises(MeadaError, match="must be a folder that can be written, got: Read-only .* set MEADA_CACHE"):
+    with pytest.raises(MeadaError, match="must be a writable folder, got: Read-only .* set MEADA_CACHE"):
         folder(path=str(classes), side=4)

@@ -93,7 +93,7 @@ def test_foreign_files_are_refused(tmp_path, single):
     (tmp_path / "junk.safetensors").write_bytes(b"junk")
     (tmp_path / "empty").mkdir()
     for name, sentence in (
-        ("w.safetensors", "does not name its network"), ("junk.safetensors", "cannot be read"),
+        ("w.safetensors", "must name its network"), ("junk.safetensors", "cannot be read"),
         ("empty", "must be the folder of a run"), ("nowhere", "does not exist"),
     ):  # fmt: skip
         with pytest.raises(MeadaError, match=sentence):
@@ -116,8 +116,8 @@ def test_the_verb_prints_json_and_ends_with_2_after_a_bad_picture(model, picture
     got = subprocess.run([*words, "--json"], capture_output=True, text=True)
     good, bad = json.loads(got.stdout)
     assert good["label"] in ("cat", "dog", "Küken") and 0 < good["probability"] <= 1
-    assert "is not a picture" in bad["error"] and got.returncode == 2
-    assert len(got.stderr.strip().splitlines()) == 1 and "bad.jpg is not a picture" in got.stderr
+    assert "is not a readable picture" in bad["error"] and got.returncode == 2
+    assert len(got.stderr.strip().splitlines()) == 1 and "bad.jpg is not a readable picture" in got.stderr
 
 
 FRESH = """

@@ -92,7 +92,7 @@ def test_pairing_by_picture_narrows_a_difference():
 def test_a_bootstrap_takes_tensors_and_speaks_of_models():
     gap = paired_bootstrap(torch.tensor([True, True]), torch.tensor([True, False]))
     assert (gap.value, gap.about, gap.seeds) == (50.0, "models", 1)
-    with pytest.raises(MeadaError, match=r"must have seen the same pictures, got .*\(1, 2\).*\(1, 3\)"):
+    with pytest.raises(MeadaError, match=r"must be scored on the same pictures, got .*\(1, 2\).*\(1, 3\)"):
         paired_bootstrap([1, 0], [1, 0, 1])
 
 

@@ -187,7 +187,7 @@ def test_postscript_is_not_run_whatever_its_file_is_called(tmp_path, monkeypatch
     monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *_, **__: pytest.fail("was run"))
     text = "%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 40 40\n%%EndComments\nshowpage\n%%EOF\n"
     (tmp_path / "a.png").write_text(text)
-    with pytest.raises(MeadaError, match="no known format"):
+    with pytest.raises(MeadaError, match="unknown format"):
         decode(tmp_path / "a.png", 8, lenient=True)
     with pytest.raises(MeadaError, match="cannot be read as a picture"):
         Tree(tmp_path, (Path("a.png"),)).read(0)

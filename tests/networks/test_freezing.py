@@ -131,7 +131,7 @@ def test_perturb_uses_it_and_agrees_to_rounding(name: str, monkeypatch: pytest.M
     assert first.weight.is_contiguous()
     assert all(torch.equal(a, b) for a, b in zip(net.state_dict().values(), before.values(), strict=True))
     called: list[nn.Module] = []
-    monkeypatch.setattr("meada.networks.freezing._other_layout", called.append)
+    monkeypatch.setattr("meada.networks.freezing._weight_to_convert", called.append)
     plain = perturb(net, x, y, **settings)
     assert called, "perturb asked which layers to lay out"
     assert torch.allclose(fast, plain, atol=1e-9, rtol=0)

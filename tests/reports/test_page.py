@@ -73,7 +73,7 @@ def test_accuracy_is_the_records_with_its_spread(runs):
 
 def test_one_seed_is_warned_of(tmp_path):
     write_run(tmp_path, "erm")
-    assert "One seed: ERM. What is compared there is two models." in said(build(find_runs([tmp_path])))
+    assert "One seed: ERM. This compares two models, not two methods." in said(build(find_runs([tmp_path])))
 
 
 def test_the_papers_number_stands_beside_ours(runs):
@@ -202,7 +202,7 @@ def test_the_same_run_twice_counts_once(tmp_path):
     write_run(tmp_path, name="one")
     write_run(tmp_path, name="two")
     page = build(find_runs([tmp_path, tmp_path / "one"]))
-    assert "two is one again, and left out." in said(page)
+    assert "two repeats one and is left out." in said(page)
     assert table(page, "Accuracy (%) with 95").rows[0][4] == 1
 
 
@@ -368,7 +368,7 @@ def test_the_page_opens_with_what_was_asked_of_the_networks(tmp_path, capsys):
     html = (tmp_path / "report.html").read_text()
     assert "<h1>Classifying digits of a style not seen in training</h1>" in html
     assert html.index("trained on 60 handwritten digits") < html.index("What was run</h2>")
-    assert "What the rounds made" in html and "One seed: differences of a point" in html
+    assert "Samples of each round" in html and "One seed: differences of a point" in html
     assert {"domains.png", "accuracy.png", "adversarial.png", "views.png"} <= {p.name for p in tmp_path.iterdir()}
     printed = capsys.readouterr().out
     assert "report.html" in printed.replace("\n", "") and "ME-ADA" in printed

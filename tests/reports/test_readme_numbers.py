@@ -117,6 +117,14 @@ def test_cifar():
         assert f"| {title} | {corrupted[name]} | {clean[name]} |" in README
 
 
+def test_the_recipe_on_photographs():
+    plain, views = (records(f"pacs-photo/pacs-photo-{name}-seed*") for name in ("erm", "tilted-random"))
+    accuracy, ece = ([mean(over_targets(r, "last", score) for r in runs) for runs in (views, plain)]
+                     for score in ("accuracy", "ece"))  # fmt: skip
+    assert f"stands at {accuracy[0]:.1f} over the three styles and plain fine-tuning at {accuracy[1]:.1f}" in README
+    assert f"error of {ece[0]:.3f} is above the {ece[1]:.3f} of plain" in README and len(plain) == len(views) == 3
+
+
 def test_the_first_table_has_the_photographs():
     runs = outcomes("pacs-photo-seed*")
     of = [[run["candidates"][name or run["delivered"]] for run in runs] for name in ("plain", "")]

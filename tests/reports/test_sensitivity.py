@@ -100,7 +100,7 @@ def test_what_chance_does_is_a_paired_t_test_for_two_values(runs, make):
     assert study.chance("grow") == pytest.approx(want, rel=1e-3)
     text = told(more)
     assert f"growth rule (8.0 points, within the {want:.1f} of chance)" in text
-    assert "a standard deviation of 1.0 points (1 degrees of freedom)" in text
+    assert "is 1.0 points (1 degrees of freedom)" in text
 
 
 def test_a_seed_that_lifts_all_alike_is_no_noise(make):

@@ -272,7 +272,11 @@ def test_calibration_is_shown_by_domain(four):
 
 
 def verdict_rows(text: str) -> dict[tuple[str, str, str], list[str]]:
-    rows = [row.strip("| ").split(" | ") for row in part(text, "Next to the paper").splitlines() if row.startswith("|")]
+    rows = [
+        row.strip("| ").split(" | ")
+        for row in part(text, "Comparison with the paper").splitlines()
+        if row.startswith("|")
+    ]
     return {tuple(row[:3]): row[3:] for row in rows}
 
 
@@ -333,7 +337,7 @@ def test_a_closer_look_stands_beside_the_same_seeds_of_table_1(four, make):
         make(load_recipe("digits/erm", CLOSER, seed=2), oracle=(99, 99, 99)),  # has no like
     ]  # fmt: skip
     told = page(find_runs([*four, *looked]), "meada reproduce digits")
-    rest = told.partition("## Where the oracle looks more closely")[2].partition("\n## ")[0]
+    rest = told.partition("## Oracle selection with more frequent scoring")[2].partition("\n## ")[0]
     assert "| ERM | every 200 steps, 600 images per target | 31.00 ± 1.41 | 50.00 ± 0.00 |" in rest
     assert "| ERM | every 100 steps, 2,007 images per target | 32.00 ± 1.41 | 54.00 ± 1.41 |" in rest
     assert "| difference | +1.00 (no spread: unknown) | +4.00 (-8.71 to +16.71) | +2.00 (no spread: unknown) |" in rest

@@ -91,11 +91,11 @@ def test_the_notes_say_how_everything_was_chosen(tmp_path):
     text = markdown(runs(tmp_path))
     for sentence in (
         "beta 100 for sketch",
-        "oracle knowledge of the domain held out",
+        "knowledge of the test domain",
         "Ours, source_val: the best on held-out source images",
         "Ours, oracle: the best on the targets themselves",
         "Ours, scaled: 400 steps, 200 pictures of each source (the paper: 45,000 steps)",
-        "alexnet, weights from conv.pth; left at random: classifier.1.weight",
+        "alexnet, weights from conv.pth; randomly initialised: classifier.1.weight",
         "10 of the 2,048 published are there",
     ):
         assert sentence in text
@@ -113,7 +113,7 @@ def test_a_full_run_is_priced_by_what_the_scaled_one_took(tmp_path):
     assert "| ME-ADA | sketch | 1.50 | 10.0 | 19.5 |" in text and f"about {4 * hours:,.0f} core-hours a seed" in text
     assert "runs have 0.9 % of the paper's 45,000 steps" in text and "no cell is called reproduced" in text
     put(tmp_path / "other", "meada", "sketch", 50.0, recipe="pacs/meada-sketch")
-    assert "What the scaled form shows" not in markdown(runs(tmp_path / "other"))
+    assert "Limits of the scaled-down runs" not in markdown(runs(tmp_path / "other"))
 
 
 def test_every_run_has_its_command_and_what_it_learnt_of_its_sources(tmp_path):
@@ -124,7 +124,7 @@ def test_every_run_has_its_command_and_what_it_learnt_of_its_sources(tmp_path):
 
 def test_a_network_without_pretraining_is_said_to_be_one(tmp_path):
     put(tmp_path, "agg", "photo", 30.0, record={"weights": {}})
-    assert "all of it began at random" in markdown(runs(tmp_path))
+    assert "all layers randomly initialised" in markdown(runs(tmp_path))
 
 
 def test_other_records_are_left_alone_and_broken_ones_are_named(tmp_path):

@@ -36,7 +36,7 @@ def test_a_grid_is_every_choice_with_every_seed():
         (["beta=1,,2"], "must be key=value,value, as in beta=1,10,100, got beta=1,,2"),
         (["betta=1,2"], "must name a key of the recipe, got betta"),
         (["train=1,2", "every=0"], "evaluation.every"),
-        (["seed=1,2"], "--seeds says how many"),
+        (["seed=1,2"], "use --seeds for the number"),
         (["beta=1,2", "method.beta=3"], "must name each key once"),
     ],
 )

@@ -187,7 +187,7 @@ def test_ones_own_model_is_compared(photos, tiny, tmp_path):
     assert own["held_out"]["n"] == 6 and found.delivered != "own" and "own" in found.content["differences"]
     assert "The accuracy of your own model is" in (tmp_path / "second" / "report.html").read_text()
     (photos / "red").rename(photos / "purple")
-    with pytest.raises(MeadaError, match="--model must know all classes of the data, got none for 'purple'"):
+    with pytest.raises(MeadaError, match="--model must have all classes of the data, got none for 'purple'"):
         robustify(photos, tmp_path / "third", model=tmp_path / "first", **quick)
     assert not (tmp_path / "third" / "plan.json").exists()  # before anything was trained
 

@@ -207,7 +207,7 @@ def test_a_file_that_somebody_writes_through_meada_stays_known(finished, tmp_pat
     write_json(out / "record.json", {"results": {}, "seed": 3})
     assert RunFolder(out).load_record()["seed"] == 3
     (out / "record.json").write_text('{"seed": 4}')
-    with pytest.raises(MeadaError, match=r"record\.json is damaged or was changed by hand"):
+    with pytest.raises(MeadaError, match=r"record\.json is damaged or was edited"):
         read_bytes(out / "record.json")
 
 

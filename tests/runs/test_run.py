@@ -264,5 +264,5 @@ def test_a_damaged_checkpoint_is_refused_with_a_reason(tmp_path, single):
     run(recipe, tmp_path / "run")
     (tmp_path / "run" / "record.json").unlink()
     (tmp_path / "run" / "checkpoint.pt").write_bytes(b"not a checkpoint")
-    with pytest.raises(MeadaError, match="checkpoint.pt is damaged or was changed by hand: it must match its checksum"):
+    with pytest.raises(MeadaError, match="checkpoint.pt is damaged or was edited: it must match its checksum"):
         run(recipe, tmp_path / "run", resume=True)

@@ -1,4 +1,4 @@
-"""Algorithm 1 of Zhao et al. (2020), for any method: min, max, min, max, ..., min to the end."""
+"""Algorithm 1 of Zhao et al. (2020), for any method: alternate minimisation and maximisation phases."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from meada.streams import key, stream
 
 
 class Plan(Settings):
-    """How long each phase lasts; the defaults are the digits experiment's.
+    """Number of rounds and length of each phase; the defaults are those of the digits experiment.
 
     In epochs, ``min_steps`` and ``total_steps`` count passes over the pool as it then is.
     """
@@ -40,7 +40,7 @@ class Plan(Settings):
             )
 
     def in_steps(self, n: int, growth: Callable[[int, int], int]) -> tuple[list[int], int]:
-        """The step at which each round comes, and the step at which the run ends.
+        """The steps at which the rounds start, and the last step.
 
         >>> Plan(rounds=2, min_steps=100, total_steps=1000).in_steps(50, lambda n, k: n)
         ([100, 200], 1000)
@@ -57,12 +57,12 @@ class Plan(Settings):
 
 
 def nothing(*_: object) -> None:
-    """Nobody is listening."""
+    """Default callback of :class:`Watch`: do nothing."""
 
 
 @dataclass(frozen=True)
 class Watch:
-    """Functions that are called as training goes on: they may show progress or save it."""
+    """Functions that are called during training, to show or save progress."""
 
     stepped: Callable[[Training, Tensor], None] = nothing  # after a minimisation step: its loss
     ascending: Callable[[Training], None] = nothing  # before a maximisation round
@@ -73,7 +73,7 @@ class Watch:
 def begin(
     net: nn.Module, pool: Pool, method: Method, descent: Descent, *, seed: int = 0, embedding: str | None = None
 ) -> Training:
-    """Step 0: the network, its optimiser, and whatever the method brings of its own."""
+    """State at step 0: the network, its optimiser, and the method's own modules."""
     domains, generator = tuple(pool.domains.unique().tolist()), stream(seed, "parts")
     context = Context(seed=seed, generator=generator, embedding=embedding, pool_size=len(pool), domains=domains)
     with torch.random.fork_rng():
@@ -88,7 +88,7 @@ def train(
     training: Training, pool: Pool, method: Method, plan: Plan, descent: Descent, *, seed: int = 0,
     embedding: str | None = None, watch: Watch | None = None, world: World | None = None,
 ) -> None:  # fmt: skip
-    """From wherever ``training`` stands to the end of the plan; several processes share it out."""
+    """Train from the current step to the end of the plan; several processes share the work."""
     watch, world = watch or Watch(), world or World()
     ends, total = plan.in_steps(len(pool.blocks[0].labels), method.growth)
     context = Context(

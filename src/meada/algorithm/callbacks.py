@@ -22,7 +22,7 @@ class Callback:
 
 
 def as_callbacks(given: Callback | Log | Iterable[Callback | Log]) -> list[Callback]:
-    """One or several; a plain function of ``(step, values)`` is a callback too.
+    """Convert one callback or several to a list; a plain function of ``(step, values)`` is a callback too.
 
     >>> heard = []
     >>> (one,) = as_callbacks(lambda step, values: heard.append(step))
@@ -44,7 +44,7 @@ def _as_callback(one: Callback | Log) -> Callback:
 
 
 def numbers(table: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
-    """The numbers of a nested table in one level, as trackers take them; pairs are before and after.
+    """Flatten a nested table of numbers for trackers; pairs become ``before`` and ``after``.
 
     >>> numbers({"ce": [1.0, 2.0], "pool": 8, "warnings": ["none"]}, "round/")
     {'round/ce/before': 1.0, 'round/ce/after': 2.0, 'round/pool': 8.0}

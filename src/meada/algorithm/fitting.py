@@ -161,7 +161,7 @@ class _History:
 
 
 def _pool(data: Any, folder: str | Path | None, side: int) -> Pool:
-    """A pool whose files go with it, unless the caller named a folder for them."""
+    """A pool whose files are deleted with it, unless the caller gives a folder."""
     with ExitStack() as stack:
         home = folder or stack.enter_context(TemporaryDirectory(prefix="meada-data-", ignore_cleanup_errors=True))
         pool = pool_of(data, Path(home), side=side)
@@ -170,7 +170,7 @@ def _pool(data: Any, folder: str | Path | None, side: int) -> Pool:
 
 
 def _validation(data: Any, side: int) -> Mapping[str, Any]:
-    """Data by name; arrays and folders are read now, so that faults in them are found at once."""
+    """Validation data by name; arrays and folders are read before training, to find errors early."""
     if data is None:
         return {}
     named = data if isinstance(data, Mapping) else {"validation": data}

@@ -28,7 +28,7 @@ Root = Annotated[Path | None, typer.Option(help="The data folder; by default $ME
 
 @app.command("list")
 def list_(root: Root = None, as_json: Json = False) -> None:
-    """Show every domain: what it is, where it is looked for, and whether it is there.
+    """List every domain with its description, its folder and whether its files are there.
 
     Example: meada data list --root data
     """
@@ -48,7 +48,7 @@ def list_(root: Root = None, as_json: Json = False) -> None:
 
 @app.command()
 def check(names: Names = None, root: Root = None, as_json: Json = False) -> None:
-    """Read domains to the end and say whether they are whole.
+    """Read all files of domains and report whether they are complete.
 
     Exit code 2 if something that is there cannot be read; data whose checksum is not the published
     one is said to be different, and an absent domain to be absent.
@@ -120,7 +120,7 @@ def _row(entry: "Domain", root: Path) -> dict[str, Any]:
 
 
 def _table(columns: list[str], rows: list[list[str]]) -> None:
-    """A table on a terminal; elsewhere one line a row, whatever its length, for grep and cut."""
+    """A table on a terminal; otherwise one line per row of any length, for grep and cut."""
     if sys.stdout.isatty():
         from rich.table import Table
 

@@ -29,17 +29,17 @@ OUT_OF_MEMORY = ("can't allocate memory", "failed to map segment")  # the words 
 
 class Verbs(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
-        """typer takes the end of a file for a person who wants to stop."""
+        """Report an EOFError as an error, since typer would treat it as an abort by the user."""
         try:
             return super().invoke(ctx)
         except EOFError as error:
-            raise MeadaError(f"a file ended before it should have ({error or 'it may be empty'})") from error
+            raise MeadaError(f"a file ended early ({error or 'it may be empty'})") from error
 
 
 app = typer.Typer(
     cls=Verbs,
     name="meada",
-    help="Train image classifiers that survive data they have never seen.",
+    help="Train image classifiers that are robust to domain shift.",
     epilog="First steps: meada quickstart | meada list | meada train digits/meada --out runs/meada",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def run_app(chosen: typer.Typer) -> None:
-    """Bad input is one sentence and exit code 2; an interrupt is 130; a fault of the program itself is 70.
+    """Exit codes: 2 with one sentence for bad input, 130 for an interrupt, 70 for a bug.
 
     A fault in a file that the person named (FILE.py:function) is bad input.
     """
@@ -100,13 +100,13 @@ def _stop(sentence: str, code: int) -> NoReturn:
 
 
 def _warn(message: Warning | str, category: type[Warning], *_: object) -> None:
-    """Our own warnings in one line; those of libraries are not for the person at the terminal."""
+    """Show warnings of meada in one line; hide those of libraries."""
     if category is UserWarning:
         print(f"meada: warning: {printable(message)}", file=sys.stderr)
 
 
 def _unforeseen(error: BaseException) -> NoReturn:
-    """An unexpected error: one sentence, and a file with what a developer needs."""
+    """Report a bug: one sentence, and a file with the traceback for a developer."""
     if isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY):
         _stop(f"not enough memory ({' '.join(str(error).split())[:200] or 'no details'})", 2)
     handle, name = tempfile.mkstemp(prefix="meada-error-", suffix=".txt")

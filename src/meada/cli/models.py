@@ -74,7 +74,7 @@ def _domains(task: "Task", names: list[str]) -> "dict[str, Samples]":
 
 def predict(
     model: ModelPath,
-    images: Annotated[list[Path], typer.Argument(help="Pictures, folders of them, or quoted patterns ('*.jpg').")],
+    images: Annotated[list[Path], typer.Argument(help="Pictures, folders, or quoted patterns ('*.jpg').")],
     top: Annotated[int, typer.Option("--top", "--top-k", help="Labels per picture, most likely first.", min=1)] = 1,
     abstain: Annotated[
         float | None, typer.Option(min=0, help="Entropy (nats) above which no label is given. [default: the model's]")

@@ -53,7 +53,7 @@ Trust = Annotated[
 
 
 def missing(error: ModuleNotFoundError) -> str:
-    """What to install; a library that no extra has is a fault of ours, and raised again.
+    """The message with the extra to install; raise again if no extra has the library, since that is a bug.
 
     >>> missing(ModuleNotFoundError("", name="matplotlib.figure"))
     "matplotlib must be installed for this: pip install 'meada[report]'"
@@ -67,7 +67,7 @@ def missing(error: ModuleNotFoundError) -> str:
 
 @cache
 def names(table: str) -> list[str]:
-    """The keys of a table, or the items of a tuple, without importing the module that has it.
+    """The keys of a dict or the items of a tuple, without importing its module.
 
     >>> names("rules")
     ['last', 'averaged', 'source_val', 'crafted', 'oracle']
@@ -88,7 +88,7 @@ def _parsed(file: str) -> ast.Module:
 
 @cache
 def fields(file: str, name: str) -> list[str]:
-    """The annotated fields of a class, without importing the module that has it.
+    """The annotated fields of a class, without importing its module.
 
     >>> fields("algorithm/__init__.py", "Plan")[:2]
     ['rounds', 'min_steps']
@@ -107,7 +107,7 @@ def domains() -> list[str]:
 
 
 def answer_typos(app: typer.Typer) -> None:
-    """Check what every verb is given before it is called."""
+    """Check the arguments of every command before it is called."""
     for command in app.registered_commands:
         command.callback = _checked(command.callback)  # type: ignore[arg-type]
 
@@ -122,7 +122,7 @@ def _checked(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check(verb: str, given: Mapping[str, Any]) -> None:
-    """Refuse names that no table has and runs that are not there."""
+    """Refuse unknown names and runs that do not exist."""
     for key, table in (("rule", "rules"), ("method", "methods"), ("network", "networks")):
         _check_name(key, given.get(key), names(table))
     _check_recipe(given.get("recipe"))
@@ -154,7 +154,7 @@ def check(verb: str, given: Mapping[str, Any]) -> None:
 
 
 def _check_key(key: str) -> None:
-    """Refuse a key that no recipe has; those of a method, a network or a data set are checked when it is imported."""
+    """Refuse an unknown key; keys of methods, networks and data sets are checked when these are imported."""
     name, _, second = key.partition(".")
     known = [*fields(*RECIPE), "scale"]
     if second and name in SECTIONS:

@@ -1,4 +1,4 @@
-"""``meada report``, ``meada inspect`` and ``meada watch``: what runs achieved, and what they are doing."""
+"""``meada report``, ``meada inspect`` and ``meada watch``: show results and progress of runs."""
 
 import json
 import sys
@@ -25,7 +25,7 @@ def report(
     png: Annotated[Path | None, typer.Option(help="Write the charts as PNG files to this folder.")] = None,
     rule: Annotated[str, typer.Option(help="Rule of the checkpoints: last, source_val, crafted or oracle.")] = "last",
 ) -> None:
-    """Show what runs achieved: one HTML file that opens anywhere, or a table of the paper.
+    """Report the results of runs: one self-contained HTML file, or a table of the paper.
 
     Example: meada report runs/erm-* runs/meada-* --out report.html
     """
@@ -53,7 +53,7 @@ def inspect(
     pictures: Annotated[bool, typer.Option(help="Write rounds.png and spectrum.png.")] = True,
     as_json: Json = False,
 ) -> None:
-    """Show what each maximisation round did: a table, its samples, and their spectrum.
+    """Show each maximisation round: a table, its samples, and the spectrum of their changes.
 
     Writes rounds.png (source, adversarial image, difference) and spectrum.png (where in frequency
     the change lies).
@@ -76,7 +76,7 @@ def inspect(
 
 
 def watch(
-    folder: Annotated[Path, typer.Argument(help="A run's folder, or a folder of them.")],
+    folder: Annotated[Path, typer.Argument(help="A run's folder, or a folder of runs.")],
     once: Annotated[bool, typer.Option("--once", help="Print the state once and stop.")] = False,
     every: Annotated[float, typer.Option(help="Seconds between updates.", min=0.1)] = 2.0,
     serve: Annotated[

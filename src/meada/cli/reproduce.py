@@ -81,7 +81,7 @@ def _list(items: "Sequence[Item]", out: Path, timings: list[Path], jobs: int) ->
 
 
 def _tried(items: "Sequence[Item]", jobs: int) -> dict[str, float]:
-    """Estimate hours of runs without a record by timing a few steps with the threads that each run would have."""
+    """Estimate hours of runs without a record by timing a few steps with the number of threads per run."""
     if not items:
         return {}
     import torch
@@ -97,7 +97,7 @@ def _tried(items: "Sequence[Item]", jobs: int) -> dict[str, float]:
 def _run(
     items: "Sequence[Item]", out: Path, engine: str, jobs: int, address: str, cores: int, timings: Sequence[Path] = ()
 ) -> None:
-    """On this machine or on a Ray cluster; name the runs that another process trains, and those that failed."""
+    """Run on this machine or on a Ray cluster; list runs that another process trains, and failed ones."""
     if engine == "ray":
         from meada.reproduce.on_ray import on_ray
 
@@ -117,7 +117,7 @@ def _run(
 def sweep(
     recipe: RecipeName,
     out: Annotated[Path, typer.Option(help="Folder of the runs.")],
-    grid: Annotated[list[str] | None, typer.Option(help="Values of a key: beta=1,10,100; may be repeated.")] = None,
+    grid: Annotated[list[str] | None, typer.Option(help="Values of a key: beta=1,10,100. May be repeated.")] = None,
     seeds: Annotated[int, typer.Option(help="Number of seeds; they are 0, 1, 2, ...")] = 1,
     engine: Engine = "local",
     address: Address = "",

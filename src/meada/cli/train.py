@@ -73,7 +73,7 @@ def robustify(
     data: Annotated[Path, typer.Option(help="CLASS/*.jpg, DOMAIN/CLASS/*.jpg or a CSV file of path,label.")],
     out: Annotated[Path, typer.Option(help="Folder to write to; repeat the same command to resume.")],
     test: Annotated[
-        list[Path] | None, typer.Option(help="Pictures from another source to test on; repeatable.")
+        list[Path] | None, typer.Option(help="Pictures from another source to test on. May be repeated.")
     ] = None,
     network: Annotated[str | None, typer.Option(help="A name, FILE.py:function, module:function or timm:NAME.")] = None,
     weights: Annotated[Path | None, typer.Option(help="Weights to start from: .safetensors or a state dict.")] = None,
@@ -81,10 +81,10 @@ def robustify(
     minutes: Annotated[float | None, typer.Option(help="Time budget; default about 15 for 1,000 pictures.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the split, weights and batches.", min=0)] = 0,
     side: Annotated[int | None, typer.Option(help="Resize pictures to this side, 28 to 512.")] = None,
-    group: Annotated[str, typer.Option(help="Never divided by the split: a CSV column or a regular expression.")] = "",
+    group: Annotated[str, typer.Option(help="Groups to keep together: a CSV column or a regular expression.")] = "",
     set_: Annotated[list[str] | None, typer.Option("--set", help="Change a setting: --set steps=200.")] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print outcome.json instead of the table.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no table.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no table.")] = False,
 ) -> None:
     """Train a robust classifier on your own pictures and report how much better it is than plain fine-tuning.
 
@@ -153,7 +153,7 @@ def _examples(data: Mapping[str, Any]) -> "dict[str, Tensor]":
 
 
 def _hard_views(run: Path, x: "Tensor", seed: int) -> "dict[str, Tensor]":
-    """One image of each class, and views of it that the trained network finds hard."""
+    """One image of each class, and hard views of it for the trained network."""
     import torch
 
     from meada.maximise import hard_views

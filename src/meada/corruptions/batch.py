@@ -83,7 +83,7 @@ def corrupt(
 def _corrupt_block(
     pixels: np.ndarray, function: Callable[..., Levels], rng: Streams, numbers: tuple[float, ...]
 ) -> np.ndarray:
-    """To levels, through the corruption, and back to the type that came in."""
+    """Convert to 8-bit levels, corrupt, and convert back to the input type."""
     if pixels.dtype == np.uint8:
         levels = function(pixels.astype(np.float32), rng, *numbers)
         return np.clip(levels, 0, 255, out=levels).astype(np.uint8)
@@ -93,7 +93,7 @@ def _corrupt_block(
 
 
 def _checked(images: Any) -> np.ndarray:
-    """The images as an array, or a sentence about what is wrong with them."""
+    """The images as an array; raise MeadaError if they are invalid."""
     if not isinstance(images, np.ndarray | torch.Tensor):
         raise MeadaError(f"images must be a tensor or an array, got {type(images).__name__}")
     pixels = as_images(images).cpu()

@@ -18,7 +18,7 @@ SPARSE_LIMIT = 32 * 224  # pixels of an image up to which a whole filter is kept
 
 
 def defocus_blur(x: Levels, rng: Streams, radius: float, alias: float) -> Levels:
-    """The image of a point is a disk, its rim smoothed by ``alias``; mirrored at the border."""
+    """Convolve with a disk whose edge is smoothed by ``alias``; mirrored at the border."""
     height, width = x.shape[2:]
     kernel = disk(radius, alias)
     if height * width < SPARSE_LIMIT and (kernel > 0).sum() <= 32:  # few taps: cheaper one by one
@@ -32,18 +32,18 @@ def defocus_blur(x: Levels, rng: Streams, radius: float, alias: float) -> Levels
 
 
 def glass_blur(x: Levels, rng: Streams, sigma: float, reach: float, rounds: float) -> Levels:
-    """Pixels take the colour of near ones, between two slight blurs; 8 bits in the middle."""
+    """Replace pixels by near ones between two slight blurs, with 8-bit levels in between."""
     smooth = np.floor(gaussian(x.astype(np.float64), sigma) + LIFT)
     return gaussian(glass_shuffle(smooth, rng, int(reach), int(rounds)), sigma) + LIFT
 
 
 def motion_blur(x: Levels, rng: Streams, radius: float, sigma: float) -> Levels:
-    """The camera moves to the right, up to 45 degrees up or down; 8 bits, rounded."""
+    """Blur along a line to the right, up to 45 degrees up or down; rounded to 8 bits."""
     return motion(x, rng.uniform((), -45.0, 45.0), radius, sigma)
 
 
 def zoom_blur(x: Levels, rng: Streams, stop: float, step: float) -> Levels:
-    """The mean of the image and of ever larger enlargements of its middle."""
+    """Mean of the image and of its centre enlarged by increasing factors."""
     height, width = x.shape[2:]
     factors = np.arange(1, stop, step)  # rounding lets ``stop`` in, as it does in the publication
     if height * width < SPARSE_LIMIT:
@@ -56,7 +56,7 @@ def gaussian_blur(x: Levels, rng: Streams, sigma: float) -> Levels:
 
 
 def disk(radius: float, alias: float) -> Float64[np.ndarray, "side side"]:
-    """A filled circle smoothed by a small Gaussian that mirrors at the border of the grid.
+    """A disk kernel smoothed by a small Gaussian; mirrored at the border of the grid.
 
     Where the circle touches that border (radii 8 and 10) the mirror adds one per cent to the sum,
     and the blurred image is that much lighter; the published one is, too.
@@ -76,7 +76,7 @@ def disk(radius: float, alias: float) -> Float64[np.ndarray, "side side"]:
 
 @lru_cache(maxsize=16)
 def _filter(radius: float, alias: float, height: int, width: int) -> sparse.csr_array:
-    """The kernel as an operator on pixels, mirrored at the border."""
+    """The convolution with the kernel as a matrix on pixels; mirrored at the border."""
     kernel = disk(radius, alias)
     reach = len(kernel) // 2
     pixels = np.arange(height * width).reshape(height, width)
@@ -91,7 +91,7 @@ def _filter(radius: float, alias: float, height: int, width: int) -> sparse.csr_
 
 @lru_cache(maxsize=16)
 def _zooms(factors: tuple[float, ...], height: int, width: int) -> sparse.csr_array:
-    """The mean over the image and its enlargements as one operator on pixels."""
+    """The zoom blur as one matrix on pixels."""
     total = sparse.eye_array(height * width, format="csr")
     for factor in factors:
         rows, columns = zoom_in_full(height, factor), zoom_in_full(width, factor)
@@ -100,7 +100,7 @@ def _zooms(factors: tuple[float, ...], height: int, width: int) -> sparse.csr_ar
 
 
 def zoomed(x: Levels, factors: tuple[float, ...]) -> Levels:
-    """The same mean, one factor after the other and along columns, then along rows."""
+    """The zoom blur one factor at a time, along columns, then along rows."""
     n, channels, height, width = x.shape
     columns_first = np.ascontiguousarray(x.transpose(3, 2, 0, 1), dtype=np.float64)
     total = x.transpose(2, 3, 0, 1).astype(np.float64).reshape(height, -1)
@@ -130,16 +130,16 @@ def glass_shuffle(x: Levels, rng: Streams, reach: int, rounds: int) -> Levels:
 
 
 def glass_sources(rng: Streams, height: int, width: int, reach: int, lane: int) -> Sources:
-    """Where each pixel's colour comes from after one pass; steps run from -reach to reach - 1."""
+    """Source index of each pixel after one pass; offsets are from -reach to reach - 1."""
     draws = rng.sixteen((2, height * width), lane).astype(np.int64)
     down, right = ((draws * (2 * reach)) >> 16).transpose(1, 0, 2) - reach
     here = np.arange(height * width)
-    target = np.where(_worked(height, width, reach), here + down * width + right, here)
+    target = np.where(_replaced_pixels(height, width, reach), here + down * width + right, here)
     return target if reach == 1 else follow_chains(target)  # reach 1 only looks at pixels still to come
 
 
 def follow_chains(target: Sources) -> Sources:
-    """Resolve chains: a target later in memory has been worked on, so its own target counts."""
+    """Resolve chains of copies: a source that was itself overwritten before is replaced by its own source."""
     here = np.arange(target.shape[1])
     old = target <= here  # the order of work is from the last pixel to the first
     while not old.all():
@@ -151,8 +151,8 @@ def follow_chains(target: Sources) -> Sources:
 
 
 @lru_cache(maxsize=8)
-def _worked(height: int, width: int, reach: int) -> Bool[np.ndarray, " P"]:
-    """The pixels that look elsewhere: rows and columns from reach + 1 to size - reach."""
+def _replaced_pixels(height: int, width: int, reach: int) -> Bool[np.ndarray, " P"]:
+    """Mask of the pixels that are replaced: rows and columns from reach + 1 to size - reach."""
     rows, columns = np.zeros(height, bool), np.zeros(width, bool)
     rows[reach + 1 : height - reach + 1] = True
     columns[reach + 1 : width - reach + 1] = True
@@ -160,7 +160,7 @@ def _worked(height: int, width: int, reach: int) -> Bool[np.ndarray, " P"]:
 
 
 def motion_weights(radius: float, sigma: float) -> Float64[np.ndarray, " taps"]:
-    """Weights of the pixel itself and of those ahead, without the ones too small for 16 bits.
+    """Weights of the pixel and of those along the line, without weights too small for 16 bits.
 
     >>> motion_weights(6.0, 1.0).round(3)
     array([0.57 , 0.346, 0.077, 0.006, 0.   , 0.   ])
@@ -172,7 +172,7 @@ def motion_weights(radius: float, sigma: float) -> Float64[np.ndarray, " taps"]:
 
 
 def offsets(angle: Float64[np.ndarray, " N"], taps: int) -> Int64[np.ndarray, "2 taps N"]:
-    """How many (rows, columns) ahead each tap looks; degrees, clockwise from the right."""
+    """Offset (rows, columns) of each tap; the angle is in degrees, clockwise from the right."""
     radians = np.deg2rad(angle)
     along = np.stack([np.sin(radians), np.cos(radians)])
     ahead = np.arange(taps)[:, None] * along[:, None] - 0.5

@@ -93,7 +93,7 @@ TABLES = {"cifar": CIFAR, "imagenet": IMAGENET}
 
 
 def table_for(height: int, width: int) -> str:
-    """The table whose images are nearer in size: the border, sqrt(32 * 224), is about 85 pixels.
+    """The table for the nearer image size: 32 or 224; the border, sqrt(32 * 224), is about 85 pixels.
 
     >>> table_for(32, 32), table_for(64, 64), table_for(96, 96), table_for(227, 227)
     ('cifar', 'cifar', 'imagenet', 'imagenet')

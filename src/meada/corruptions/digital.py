@@ -19,13 +19,13 @@ FIXED_POINT = 1 << 22  # Pillow weighs in fixed point, 22 bits after the point
 
 
 def contrast(x: Levels, rng: Streams, share: float) -> Levels:
-    """Each channel keeps ``share`` of its distance from its mean over the image."""
+    """Scale each channel's difference from its mean over the image by ``share``."""
     mean = x.mean((2, 3), keepdims=True, dtype=np.float64)
     return (x - mean) * share + mean
 
 
 def saturate(x: Levels, rng: Streams, factor: float, more: float) -> Levels:
-    """HSV's saturation times ``factor`` plus ``more``, cut to [0, 1]; a grey has the hue of red.
+    """HSV saturation times ``factor`` plus ``more``, clamped to [0, 1]; grey has the hue of red.
 
     In HSV a channel is v - v s k, with k in [0, 1] a matter of hue alone. So a change of s scales the
     channel's distance from v by s'/s (and one of v by v'/v, see ``brightness``); hue is never computed.
@@ -42,14 +42,14 @@ def saturate(x: Levels, rng: Streams, factor: float, more: float) -> Levels:
 
 
 def pixelate(x: Levels, rng: Streams, share: float) -> Levels:
-    """Down to ``share`` of the size and up again, by Pillow's BOX filter; 8 bits."""
+    """Resize to ``share`` of the size and back with Pillow's BOX filter; 8 bits."""
     height, width = x.shape[2:]
     small = shrink(np.rint(x), int(height * share), int(width * share))
     return enlarge(small, height, width)
 
 
 def jpeg_compression(x: Levels, rng: Streams, quality: float) -> Levels:
-    """Through Pillow's JPEG encoder and back, image by image; 8 bits."""
+    """Encode each image as JPEG with Pillow and decode it; 8 bits."""
     whole = np.clip(np.rint(x), 0, 255).astype(np.uint8)
     channels_last = np.ascontiguousarray(whole.transpose(0, 2, 3, 1))
     pictures = channels_last[..., 0] if x.shape[1] == 1 else channels_last
@@ -64,7 +64,7 @@ def _through_jpeg(picture: Picture, quality: int) -> Picture:
 
 
 def shrink(x: Levels, height: int, width: int) -> Resized:
-    """Whole levels to whole levels, of a size no larger, equal to Pillow's BOX filter bit for bit.
+    """Shrink 8-bit levels, bitwise equal to Pillow's BOX filter.
 
     A target pixel is the mean of the pixels whose centres lie in its cell, along rows and then along
     columns, rounded to 8 bits after each.
@@ -78,7 +78,7 @@ def shrink(x: Levels, height: int, width: int) -> Resized:
 
 
 def enlarge(x: Levels, height: int, width: int) -> Resized:
-    """To a size no smaller, where a cell holds the centre of one pixel: its colour."""
+    """Enlarge with nearest-neighbour interpolation, as the BOX filter does."""
     rows, columns = (box_weights(old, new).argmax(1) for old, new in zip(x.shape[2:], (height, width), strict=True))
     flat = x.reshape(*x.shape[:2], -1)
     source = (rows[:, None] * x.shape[3] + columns).ravel()
@@ -103,7 +103,7 @@ def box_weights(size: int, target: int) -> Float64[np.ndarray, "{target} {size}"
 
 
 def elastic_transform(x: Levels, rng: Streams, alpha: float, sigma: float, affine: float) -> Levels:
-    """Corners move by up to ``affine`` pixels, then points by smooth fields of size ``alpha``; mirrored."""
+    """Random affine map that moves corners by up to ``affine`` pixels, then smooth displacements; mirrored."""
     height, width = x.shape[2:]
     columns, rows = np.meshgrid(np.arange(width), np.arange(height))
     a, b, c = affine_maps(rng, height, width, affine).transpose(2, 1, 0)[..., None, None]
@@ -116,7 +116,7 @@ def elastic_transform(x: Levels, rng: Streams, alpha: float, sigma: float, affin
 
 
 def affine_maps(rng: Streams, height: int, width: int, reach: float) -> Map:
-    """The maps that take three moved points back to where they were."""
+    """Affine maps that send three moved points back to their places."""
     x, y, side = width // 2, height // 2, min(height, width) // 3
     points = np.array([[x + side, y + side], [x + side, y - side], [x - side, y - side]], np.float64)
     moved = points + rng.uniform((3, 2), -reach, reach)
@@ -125,7 +125,7 @@ def affine_maps(rng: Streams, height: int, width: int, reach: float) -> Map:
 
 
 def field(rng: Streams, height: int, width: int, alpha: float, sigma: float, lane: int) -> Layer:
-    """Shifts along one axis: white noise in [-1, 1], smoothed and scaled."""
+    """Displacements along one axis: white noise in [-1, 1], smoothed and scaled."""
     noise = rng.sixteen((height, width), lane) * np.float32(2 / 65536) - np.float32(1)
     return gaussian(noise, sigma, mode="reflect", truncate=3.0) * np.float32(alpha)
 

@@ -15,19 +15,19 @@ ONE = 1 << 24  # a whole column
 
 
 def gaussian_noise(x: Levels, rng: Streams, deviation: float) -> Levels:
-    """Each value moves by a normal deviate; ``deviation`` is in units of the whole range."""
+    """Add Gaussian noise; ``deviation`` is relative to the range of values."""
     noise = rng.normal(x.shape[1:])
     noise *= np.float32(255 * deviation)
     return x + noise
 
 
 def shot_noise(x: Levels, rng: Streams, photons: float) -> Levels:
-    """Each value is counted in photons, of which white has ``photons``."""
+    """Poisson noise: the number of photons per value, of which white has ``photons``."""
     return poisson_counts(x, photons, rng) * (255 / photons)
 
 
 def impulse_noise(x: Levels, rng: Streams, amount: float) -> Levels:
-    """Salt and pepper: a share ``amount`` of the values is black or white, half and half."""
+    """Salt and pepper: set a share ``amount`` of the values to black or white with equal probability."""
     u = rng.thirty_two(x.shape[1:])
     half = np.uint32(round(amount / 2 * 2**32))
     y = x.copy()
@@ -37,14 +37,14 @@ def impulse_noise(x: Levels, rng: Streams, amount: float) -> Levels:
 
 
 def speckle_noise(x: Levels, rng: Streams, deviation: float) -> Levels:
-    """Noise in proportion to the value it falls on."""
+    """Gaussian noise proportional to the value."""
     noise = rng.normal(x.shape[1:])
     noise *= np.float32(deviation)
     return x + x * noise
 
 
 def poisson_counts(x: Levels, photons: float, rng: Streams) -> Levels:
-    """Poisson counts with mean ``x / 255 * photons``, one per pixel, by one table look-up each.
+    """Poisson counts with mean ``x / 255 * photons`` per pixel, by a table look-up (alias method).
 
     Walker's alias method: an 8-bit pixel has one of 256 rates. For each of them the distribution is laid out on 256
     columns of equal mass, each shared by at most two counts, so that eight bits choose a column and twenty-four decide
@@ -62,7 +62,7 @@ def poisson_counts(x: Levels, photons: float, rng: Streams) -> Levels:
 
 
 def _small_counts(rate: Levels, rng: Streams) -> Levels:
-    """Counts of rates below 2, by going up the distribution function."""
+    """Counts of rates below 2, by inverting the distribution function."""
     u = (rng.thirty_two(rate.shape[1:], lane=1) + 0.5) * 2.0**-32
     mass = np.exp(-rate)
     reached, count = mass.copy(), np.zeros_like(rate)

@@ -35,7 +35,7 @@ def gaussian_matrix(size: int, sigma: float, mode: str, truncate: float) -> Matr
 
 @lru_cache(maxsize=16)
 def zoom_matrix(size: int, factor: float) -> tuple[slice, Matrix]:
-    """Enlarge the middle so that it fills the whole: which part is read, and linearly how.
+    """Matrix that enlarges the centre to the full size by linear interpolation.
 
     >>> part, matrix = zoom_matrix(32, 2.0)
     >>> part, matrix.shape
@@ -50,7 +50,7 @@ def zoom_matrix(size: int, factor: float) -> tuple[slice, Matrix]:
 
 @lru_cache(maxsize=256)
 def zoom_in_full(size: int, factor: float) -> sparse.csr_array:
-    """The same, reading the whole length."""
+    """``zoom_matrix`` as a sparse matrix over the full length."""
     part, matrix = zoom_matrix(size, factor)
     full = np.zeros((size, size))
     full[:, part] = matrix
@@ -58,7 +58,7 @@ def zoom_in_full(size: int, factor: float) -> sparse.csr_array:
 
 
 def apply(operator: sparse.csr_array, x: Levels) -> Float[np.ndarray, "N C H W"]:
-    """``operator`` maps an image's pixels, row by row, to the result's; each channel separately.
+    """Multiply the pixels of each channel (row-major) by the matrix ``operator``.
 
     A sparse product is the same sequence of multiplications and additions for each image, so the
     result does not depend on what else is in the batch, to the last bit.
@@ -68,7 +68,7 @@ def apply(operator: sparse.csr_array, x: Levels) -> Float[np.ndarray, "N C H W"]
 
 
 def luma(x: Levels) -> Float[np.ndarray, "N 1 H W"]:
-    """The grey of the same lightness; a single channel is its own."""
+    """Luma of an RGB image; a single channel is returned unchanged."""
     if x.shape[1] == 1:
         return x
     r, g, b = LUMA.astype(x.dtype)

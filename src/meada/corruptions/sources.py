@@ -38,7 +38,7 @@ class Stack:
 
 @dataclass(frozen=True)
 class Tree:
-    """Pictures below a folder; a picture's place in the order of their paths is its index."""
+    """Pictures below a folder, sorted by path; the position in this order is the index."""
 
     root: Path
     paths: tuple[Path, ...]  # below root
@@ -70,7 +70,7 @@ class Tree:
         return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
 
     def digest(self) -> str:
-        """Of the pictures' names and sizes in bytes: enough to see that a folder has changed."""
+        """Hash of the pictures' names and sizes in bytes, to notice that a folder has changed."""
         lines = (f"{path.as_posix()} {(self.root / path).stat().st_size}\n" for path in self.paths)
         return sha256("".join(lines).encode(errors="surrogateescape")).hexdigest()
 
@@ -78,7 +78,7 @@ class Tree:
 def open_source(
     text: str, labels: Path | None = None, size: int | None = None, sources: Mapping[str, Callable[[], Stack]] = {}
 ) -> Stack | Tree:
-    """A ``.npy`` file, a folder or one of the names in ``sources``, whichever ``text`` is."""
+    """Open a ``.npy`` file, a folder or one of the names in ``sources``."""
     path = Path(text)
     if text in sources:
         return sources[text]()

@@ -16,7 +16,7 @@ SPACING = 1e4  # pixels between two images of a stack, so that none sees another
 
 
 def spatter(x: Levels, rng: Streams, *numbers: float) -> Levels:
-    """Blots where smoothed noise is above ``threshold``; ``strength`` of water, blur of mud."""
+    """Drops where smoothed noise exceeds ``threshold``; ``strength`` is for water, blur for mud."""
     mean, deviation, sigma, threshold, strength, mud = numbers
     noise = mean + deviation * rng.normal(x.shape[2:]).astype(np.float64)
     liquid = gaussian(noise, sigma)
@@ -31,7 +31,7 @@ def spatter(x: Levels, rng: Streams, *numbers: float) -> Levels:
 
 
 def shine(liquid: Layer) -> Layer:
-    """How strongly water of 8-bit depth lights up, at most 1: its distance to rims, embossed."""
+    """Brightness of the water, at most 1: its embossed distance to the drops' edges."""
     distance = chamfer(edges(liquid, 50.0, 150.0))
     relief = equalise(np.floor(_box(np.minimum(distance, FAR))).astype(np.int64))
     lit = np.rint(_box(np.clip(correlate(relief, EMBOSS[None], mode="mirror"), 0, 255))) * liquid
@@ -52,7 +52,7 @@ def edges(levels: Layer, low: float, high: float) -> Layer:
 
 
 def _is_ridge(slope: Layer, across: Layer, down: Layer) -> Bool[np.ndarray, "N H W"]:
-    """Larger than one neighbour along the gradient and no smaller than the other."""
+    """Non-maximum suppression: larger than one neighbour along the gradient and no smaller than the other."""
     pad = np.pad(slope, ((0, 0), (1, 1), (1, 1)))
     height, width = slope.shape[1:]
     at = lambda i, j: pad[:, 1 + i : 1 + i + height, 1 + j : 1 + j + width]
@@ -67,7 +67,7 @@ def _is_ridge(slope: Layer, across: Layer, down: Layer) -> Bool[np.ndarray, "N H
 
 
 def chamfer(rims: Layer) -> Layer:
-    """Distance to the nearest rim in straight, diagonal and knight's steps of 1, 1.4 and 2.1969."""
+    """Distance to the nearest edge in straight, diagonal and knight's steps of 1, 1.4 and 2.1969."""
     if not rims.any():
         return np.full(rims.shape, FAR)
     _, (image, row, column) = distance_transform_edt(rims == 0, sampling=(SPACING, 1, 1), return_indices=True)
@@ -79,7 +79,7 @@ def chamfer(rims: Layer) -> Layer:
 
 
 def equalise(levels: Int64[np.ndarray, "N H W"]) -> Float64[np.ndarray, "N H W"]:
-    """Spread each image's levels so that their distribution is even; its lowest becomes 0."""
+    """Histogram equalisation of each image; its lowest level becomes 0."""
     n, pixels = len(levels), levels[0].size
     offset = 256 * np.arange(n)[:, None, None]
     counts = np.bincount((levels + offset).ravel(), minlength=256 * n).reshape(n, 256)

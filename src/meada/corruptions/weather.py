@@ -25,7 +25,7 @@ TWIGS = 24  # on each side of a stem
 
 
 def snow(x: Levels, rng: Streams, *numbers: float) -> Levels:
-    """Flakes: bright spots of enlarged noise, blurred as they fall, twice over a paler image."""
+    """Snow: thresholded, enlarged noise with motion blur, added twice to a paler image."""
     mean, deviation, zoom, threshold, radius, sigma, keep = numbers
     # only what the zoom shows is drawn
     rows, columns = (zoom_matrix(side, zoom)[1].astype(np.float32) for side in x.shape[2:])
@@ -37,14 +37,14 @@ def snow(x: Levels, rng: Streams, *numbers: float) -> Levels:
 
 
 def frost(x: Levels, rng: Streams, keep: float, ice: float, scale: float) -> Levels:
-    """The image behind one of five pictures of frost, cut out at random."""
+    """Blend with a random crop of one of five pictures of frost."""
     pictures = textures(scale, *x.shape[2:])
     frozen = crop(pictures, rng, *x.shape[2:]).astype(x.dtype)
     return keep * x + ice * (luma(frozen) if x.shape[1] == 1 else frozen)
 
 
 def fog(x: Levels, rng: Streams, thickness: float, decay: float) -> Levels:
-    """Banks of white that rise over the image, which is then darkened to its old maximum."""
+    """Add white fractal fog and rescale the image to its old maximum."""
     bright = x.max((1, 2, 3), keepdims=True)
     height, width = x.shape[2:]
     banks = plasma(rng, height, width, decay)[:, None].astype(x.dtype)
@@ -52,7 +52,7 @@ def fog(x: Levels, rng: Streams, thickness: float, decay: float) -> Levels:
 
 
 def brightness(x: Levels, rng: Streams, more: float) -> Levels:
-    """HSV's value plus ``more`` (of the whole range), cut at white; hue and saturation stay."""
+    """Add ``more`` to the HSV value, clamped at white; hue and saturation stay."""
     x = x / 255.0
     v = x.max(1, keepdims=True)
     brighter = np.clip(v + more, 0, 1)
@@ -60,7 +60,7 @@ def brightness(x: Levels, rng: Streams, more: float) -> Levels:
 
 
 def frost_source() -> str:
-    """What frost is made of here: "published photographs" or "generated texture", for records."""
+    """Source of the frost pictures, for records: "published photographs" or "generated texture"."""
     return "published photographs" if _found(data_root()) else "generated texture"
 
 
@@ -71,7 +71,7 @@ def _found(root: Path) -> bool:
 def crop(
     pictures: tuple[Picture, ...], rng: Streams, height: int, width: int
 ) -> UInt8[np.ndarray, "N 3 {height} {width}"]:
-    """For each image one of the pictures and a place in it."""
+    """A random crop of one of the pictures for each image."""
     which = rng.integers(len(pictures), lane=0)
     out = np.empty((len(rng), 3, height, width), np.uint8)
     limits = np.array([(p.shape[1] - height, p.shape[2] - width) for p in pictures])[which]
@@ -98,14 +98,14 @@ def _textures(root: Path, published: bool, scale: float, height: int, width: int
 
 
 def _shrink(picture: UInt8[np.ndarray, "H W 3"], scale: float) -> UInt8[np.ndarray, "h w 3"]:
-    """Every 1/scale-th pixel from the middle of its cell: what bilinear sampling gives for 1/5."""
+    """Take every 1/scale-th pixel, from the centre of its cell: equal to bilinear resizing for 1/5."""
     stride = round(1 / scale)
     height, width = (round(side * scale) for side in picture.shape[:2])
     return picture[stride // 2 :: stride, stride // 2 :: stride][:height, :width]
 
 
 def _fit(picture: UInt8[np.ndarray, "h w 3"], height: int, width: int) -> Picture:
-    """Enlarge a picture that has no room for the crop to move; (3, H, W)."""
+    """Enlarge a picture (3, H, W) that is too small for a random crop."""
     factor = max((height + 1) / picture.shape[0], (width + 1) / picture.shape[1])
     if factor > 1:
         image = Image.fromarray(picture)
@@ -116,7 +116,7 @@ def _fit(picture: UInt8[np.ndarray, "h w 3"], height: int, width: int) -> Pictur
 
 @cache
 def ice_texture(number: int) -> UInt8[np.ndarray, "H W 3"]:
-    """Ferns of ice in place of photograph ``number``, where the photographs are not there.
+    """Generated texture of ice, used if photograph ``number`` is missing.
 
     It has the mean colour and the contrast of the photograph, so that the corruption is about as strong;
     it is another texture all the same, and records say so.
@@ -130,7 +130,7 @@ def ice_texture(number: int) -> UInt8[np.ndarray, "H W 3"]:
 
 
 def _ferns(rng: Streams) -> Float[np.ndarray, "segments 5"]:
-    """Segments (x, y, x, y, shade): stems, and twigs at sixty degrees that shorten outwards."""
+    """Line segments (x, y, x, y, shade) of ice ferns: stems, and shorter and shorter twigs at sixty degrees."""
     x, y, turn, size, shade = rng.uniform((5, FERNS))[0]
     x, y, turn, size = x * SIZE[1], y * SIZE[0], turn * 2 * np.pi, 40 + 140 * size**2
     shade = 70 + 185 * shade
@@ -148,7 +148,7 @@ def _segments(*parts: Float[np.ndarray, "..."]) -> Float[np.ndarray, "segments 5
 
 
 def _drawn(segments: Float[np.ndarray, "segments 5"]) -> Image.Image:
-    """Bright over dark."""
+    """Draw segments, bright ones over dark ones."""
     image = Image.new("L", SIZE[::-1])
     pen = ImageDraw.Draw(image)
     for *line, shade in segments[segments[:, 4].argsort()]:
@@ -178,7 +178,7 @@ def plasma(rng: Streams, height: int, width: int, decay: float) -> Layer:
 def _refine(
     m: Float32[np.ndarray, "S S N"], step: int, uniform: Float32[np.ndarray, "draws N"], used: int, amplitude: float
 ) -> int:
-    """Fill the middles of squares, then of diamonds: the mean of four corners and a wibble."""
+    """Fill the centres of squares, then of diamonds: the mean of four corners plus noise."""
     half = step // 2
     corner, middle = m[::step, ::step], m[half::step, half::step]
     above, left = m[::step, half::step], m[half::step, ::step]

@@ -47,7 +47,7 @@ SIDE = 96  # small images are enlarged by a whole factor to at least this
 
 @dataclass(frozen=True)
 class Settings:
-    """What to make. ``constants`` is a table's name, or nothing for the one nearer in size."""
+    """Corruptions to write. ``constants`` names a table; by default the one for the nearer image size."""
 
     corruptions: tuple[str, ...] = CORRUPTIONS
     severities: tuple[int, ...] = SEVERITIES
@@ -71,7 +71,7 @@ def write(
     source: Stack | Tree, out: Path, settings: Settings | None = None, *,
     workers: int = 1, tell: Tell = lambda phase, done, total: None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Write every corruption of ``source`` below ``out``; what is there already is kept."""
+    """Write every corruption of ``source`` below ``out``; existing files are kept."""
     settings = settings or Settings()
     if workers < 1:
         raise MeadaError(f"workers must be 1 or more, got {workers}")
@@ -93,7 +93,7 @@ def write(
 
 @contextmanager
 def _alone(out: Path) -> Iterator[None]:
-    """One process writes to a folder; what killed ones left unfinished is removed first."""
+    """Lock the folder for this process; remove unfinished files of killed processes."""
     handle = os.open(out, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -130,7 +130,7 @@ def _sidecar(source: Stack | Tree, settings: Settings) -> dict[str, Any]:
 
 
 def _merged(path: Path, sidecar: dict[str, Any]) -> dict[str, Any]:
-    """Refuse to add to files made otherwise; the list of corruptions may grow."""
+    """Refuse to add to files made with other settings; only the list of corruptions may grow."""
     if not path.exists():
         if published := sorted(file.name for file in path.parent.glob("*.npy")):
             raise MeadaError(
@@ -206,7 +206,7 @@ def _corrupt_chunk(
 
 
 def _write_tree(source: Tree, out: Path, settings: Settings, run: Run, tell: Tell) -> None:
-    """A folder tree: NAME/SEVERITY/ and then the path that the picture had, as PNG."""
+    """A folder tree of PNG files: NAME/SEVERITY/ and then the picture's own path."""
     numbers = range(len(source.paths))
     tasks = [partial(_corrupt_pictures, source, out, numbers[i : i + PICTURES], settings) for i in numbers[::PICTURES]]
     for done in accumulate(run(tasks)):
@@ -229,7 +229,7 @@ def _corrupt_pictures(source: Tree, out: Path, numbers: Sequence[int], settings:
 
 
 def picture(image: UInt8[np.ndarray, "C H W"], names: Sequence[str], settings: Settings) -> Image.Image:
-    """The clean image and its five severities for each of ``names``."""
+    """A figure of the clean image and its five severities, for each of ``names``."""
     factor = -(-SIDE // min(image.shape[1:]))
     height, width = (side * factor + GAP for side in image.shape[1:])
     columns = 1 + len(SEVERITIES)

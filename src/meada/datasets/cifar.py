@@ -98,7 +98,7 @@ def cifar_sizes(published: Published, *, train: int = 48_000, test: int = 10_000
 
 
 def find(published: Published, root: Path) -> Path:
-    """The folder of the binary version, in ``root`` or in a folder of the set's name below it."""
+    """The folder of the binary version, in ``root`` or in its subfolder with the data set's name."""
     folder = catalogue.home(catalogue.CATALOGUE[published.name], root) / published.folder
     if folder.is_dir():
         return folder
@@ -120,7 +120,7 @@ def read(published: Published, home: Path, split: str) -> Samples:
 
 
 def _rows(path: Path, row: int) -> NDArray[np.uint8]:
-    """A row per image: its labels, then its red, green and blue plane."""
+    """One row per image: labels, then the red, green and blue channel."""
     content = np.fromfile(regular(path), np.uint8)
     if len(content) == 0 or len(content) % row:
         raise MeadaError(f"{path} must hold rows of {row:,} bytes, got {len(content):,} bytes: it is damaged")
@@ -128,7 +128,7 @@ def _rows(path: Path, row: int) -> NDArray[np.uint8]:
 
 
 def read_test(published: Published, root: str | Path | None = None) -> Samples:
-    """The whole test split, clean: what corruptions are made from."""
+    """The whole clean test split, from which the corrupted copies are made."""
     return read(published, find(published, data_root(root)), "test")
 
 

@@ -65,7 +65,7 @@ def open_set(name: str, root: Path, clean: Samples, test: int, which: str) -> tu
 
 
 def _open(folder: Path, clean: Samples, test: int) -> tuple[Corrupted, dict[str, str]]:
-    """Check all of a folder before any of it is used."""
+    """Open a folder after checking all of its files."""
     if not folder.is_dir():
         raise MeadaError(
             f"{folder} is missing: unpack the published archive there, or set data.corrupted to 'generated'"
@@ -82,7 +82,7 @@ def _open(folder: Path, clean: Samples, test: int) -> tuple[Corrupted, dict[str,
         )
     _check_labels(folder / "labels.npy", clean.labels[:total])
     if sidecar and stack(str(folder), clean.first(total)).digest() != sidecar["sha256"]:
-        raise MeadaError(f"{folder} was made from other images than this test split: choose another folder")
+        raise MeadaError(f"{folder} must be made from this test split, got other images: choose another folder")
     for path in files.values():
         _check_images(path, total, clean)
     extra = [name for name in VALIDATION if (folder / f"{name}.npy").exists()]
@@ -92,7 +92,7 @@ def _open(folder: Path, clean: Samples, test: int) -> tuple[Corrupted, dict[str,
 
 
 def _sidecar(folder: Path) -> dict[str, Any]:
-    """What was written next to generated files; empty for published ones."""
+    """Metadata next to generated files; empty for published ones."""
     path = folder / SIDECAR
     if not path.exists():
         return {}
@@ -112,8 +112,8 @@ def _sidecar(folder: Path) -> dict[str, Any]:
         )
     if foreign := [n for n in CORRUPTIONS if n not in listed and (folder / f"{n}.npy").exists()]:
         raise MeadaError(
-            f"{folder} holds {', '.join(foreign)}, which {SIDECAR} does not list: generated and "
-            "other files are mixed there; keep them in folders of their own"
+            f"{folder} holds {', '.join(foreign)}, which {SIDECAR} does not list: "
+            "keep generated and other files in separate folders"
         )
     return sidecar
 
@@ -155,7 +155,7 @@ def _about(folder: Path, sidecar: dict[str, Any], test: int, total: int) -> str:
 
 
 def _generated(name: str, root: Path, clean: Samples, test: int) -> Path:
-    """Made once and kept below ``root``; those of the whole test split serve any part of it."""
+    """The generated copies below ``root``, made once; finished ones of the whole test split are used for any part."""
     home = root / "generated"
     whole, part = (home / f"{name}-first-{count}" for count in (len(clean), test))
     if _finished(whole):

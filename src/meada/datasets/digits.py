@@ -56,7 +56,7 @@ def digits(
 def digits_sizes(
     *, train: int = 10_000, targets: Sequence[str] = "available", root: str | Path | None = None, **_: object
 ) -> Sizes:
-    """As published; where no file is there yet, of the three targets whose files can be had."""
+    """Published sizes; with no files yet, of the three targets that can be downloaded."""
     names = [name for name in TARGETS if _any_present(name, data_root(root))] or ["svhn", "mnist_m", "usps"]
     if targets != "available":
         names = [targets] if isinstance(targets, str) else list(targets)
@@ -86,7 +86,7 @@ def read_mnist_m(root: Path) -> Raw:
 
 
 def _read(name: str, root: Path, read: Callable[[Path], T], number: int = 0) -> T:
-    """One file of a domain; whatever is found wrong with it is said together with what is published."""
+    """Read one file of a domain; errors also say what the published file is."""
     entry, file = CATALOGUE[name], CATALOGUE[name].files[number]
     try:
         return read(catalogue.locate(file, root))

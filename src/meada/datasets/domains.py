@@ -29,7 +29,7 @@ def domains(
     per_domain: int | None = None, held_out: float = 0.1, seed: int = 0,
     root: str | Path | None = None, cache: str | Path | None = None, tell: Count | None = None,
 ) -> Task:  # fmt: skip
-    """Train on ``sources``, test on ``targets``; of the two, the one left out is all the rest.
+    """Train on ``sources``, test on ``targets``; either defaults to all domains not in the other.
 
     So ``targets=["sketch"]`` is leave-one-domain-out, ``sources=["photo"]`` is single-source.
 
@@ -69,7 +69,7 @@ def domains(
 
 
 def domains_sizes(*, folder: str, side: int = 224, **settings: Any) -> Sizes:
-    """Counted in the tree: files are listed, none is opened."""
+    """Sizes from listing the files, without opening any."""
     parts = _parts(folder, **{key: value for key, value in settings.items() if key not in ("cache", "tell")})
     tested = {name: len(part) for name, part in parts.tests.items()}
     return Sizes(len(parts.tree.classes), len(parts.fit), tested, len(parts.sources), side)
@@ -77,7 +77,7 @@ def domains_sizes(*, folder: str, side: int = 224, **settings: Any) -> Sizes:
 
 @dataclass(frozen=True)
 class Tree:
-    """Where things are; ``faults`` grows as parts are read, and is raised once, as a whole."""
+    """Paths of the tree; ``faults`` collects errors of all parts, to raise them together."""
 
     pictures: Path  # the folder of the domains
     lists: Path | None  # the folder of DOMAIN_{train,crossval,test}_kfold.txt
@@ -87,7 +87,7 @@ class Tree:
 
 
 class Parts(NamedTuple):
-    """The pictures to train on and held out, of all sources, and those of each target."""
+    """Training and held-out pictures of all sources, and the pictures of each target."""
 
     tree: Tree
     sources: tuple[str, ...]
@@ -111,7 +111,7 @@ def _parts(
 def protocol(
     known: Sequence[str], sources: Sequence[str], targets: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Which domains to train on and which to test on; whichever is not named is all the others.
+    """Source and target domains; either defaults to all domains not in the other.
 
     >>> protocol(["a", "c", "p", "s"], [], ["s"])
     (('a', 'c', 'p'), ('s',))
@@ -144,7 +144,7 @@ def _tree(folder: Path) -> Tree:
 
 
 def _part(tree: Tree, domain: str, split: Split, held_out: float, seed: int) -> list[Picture]:
-    """The pictures of one domain for training, for choosing, or all of them for the test.
+    """The pictures of one domain: for training, for validation, or all of them for the test.
 
     Out of the published lists where there are any; else ``held_out`` of each class is kept from
     training, drawn by ``seed``.
@@ -234,14 +234,14 @@ def pacs_sizes(
     *, targets: Sequence[str] = (), sources: Sequence[str] = (), side: int = 224, per_domain: int | None = None,
     **_: object,
 ) -> Sizes:  # fmt: skip
-    """As published, a tenth of the sources held out."""
+    """Published sizes, with a tenth of the sources held out."""
     trained, tested = protocol([*PICTURES], sources, targets)
     train = sum(min(per_domain or PICTURES[name], round(0.9 * PICTURES[name])) for name in trained)
     return Sizes(7, train, {name: PICTURES[name] for name in tested}, len(trained), side)
 
 
 def count_pacs(root: Path) -> int:
-    """Pictures that are there, of the 9,991 published ones."""
+    """Number of pictures found, of the 9,991 published ones."""
     return sum(_there(root / "pacs", name) for name in PICTURES)
 
 

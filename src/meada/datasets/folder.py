@@ -7,7 +7,7 @@ from pathlib import Path
 from meada.datasets.pictures.listing import Picture, list_pictures
 from meada.datasets.pictures.parts import load, provenance, spread
 from meada.datasets.pictures.split import alike, split, warnings
-from meada.datasets.pictures.survey import FEWEST, Survey, summary, survey
+from meada.datasets.pictures.survey import MIN_CLASSES, Survey, summary, survey
 from meada.datasets.task import Samples, Task
 from meada.errors import MeadaError, check_range
 from meada.machine.terminal import Count
@@ -50,7 +50,7 @@ def folder(
             f"{path} must have one column 'label', got the label columns {', '.join(own.classes[:4])}: "
             "only meada robustify supports several labels per picture"
         )
-    if len(own.classes) < FEWEST and not own.multilabel:
+    if len(own.classes) < MIN_CLASSES and not own.multilabel:
         raise MeadaError(f"{path} must have at least two classes, got one, '{own.classes[0]}'")
     whole, kept = split(own, held_out=held_out, seed=seed)
     fit = spread(whole, train)

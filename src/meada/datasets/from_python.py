@@ -29,7 +29,7 @@ CHECKED = 16  # labels that are compared on resume
 
 
 class Columns(NamedTuple):
-    """Where an item has its picture and its label: indices of a tuple, or keys of a dictionary."""
+    """Position of the picture and the label in an item: indices of a tuple, or keys of a dictionary."""
 
     image: Any
     label: Any

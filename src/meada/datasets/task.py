@@ -35,7 +35,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much there is of a task, known before anything is read."""
+    """Numbers of images of a task, known before reading it."""
 
     classes: int
     train: int
@@ -46,7 +46,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Task:
-    """A source to train on, a held-out part of it, and domains never seen in training."""
+    """Training data (the source), a held-out part of it, and test domains."""
 
     classes: tuple[str, ...]  # label -> its name
     train: Samples
@@ -69,7 +69,7 @@ class Task:
 
 
 def check(name: str, samples: Samples, classes: int, *, multilabel: bool = False) -> None:
-    """Refuse what no run could use, in a sentence that names the domain."""
+    """Refuse unusable data; the message names the domain."""
     images, labels = samples.images, samples.labels
     for what, value in (("images", images), ("labels", labels)):
         if not isinstance(value, Tensor):

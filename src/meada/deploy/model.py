@@ -90,7 +90,7 @@ def save_model(
 
 
 def described(recipe: Recipe, classes: tuple[str, ...], side: int) -> dict[str, str]:
-    """Metadata that every model file has."""
+    """Metadata in every model file."""
     return {
         "method": recipe.method["name"], "network": recipe.network["name"],
         "classes": "\n".join(classes), "side": str(side),
@@ -106,7 +106,7 @@ def open_model(path: Path, trust: Iterable[str] = ()) -> Model:
         raise MeadaError(f"{file} must be of format '{FORMAT}', got {about['format']!r:.80}: a newer meada may read it")
     recipe = _recipe(file, about, run, list(trust))
     if not about.get("classes"):
-        raise MeadaError(f"{file} names no classes: it was not written by meada")
+        raise MeadaError(f"{file} must name its classes, got none: it was not written by meada")
     classes = tuple(about["classes"].split("\n"))
     side = _number(file, about, "side") or _side(recipe)
     if not 1 <= side <= LARGEST or side != int(side):
@@ -153,7 +153,7 @@ def _recipe(file: Path, about: Mapping[str, str], run: RunFolder | None, trust: 
     elif run is not None:
         recipe = run.load_recipe(trust)
     else:
-        raise MeadaError(f"{file} does not name its network: give the run's folder instead")
+        raise MeadaError(f"{file} must name its network, got none: give the run's folder instead")
     refuse_disagreement(recipe.model_dump(), trust)
     refuse_untrusted({"network": recipe.network})
     return recipe

@@ -1,4 +1,4 @@
-"""How a network is scored and how a checkpoint is chosen."""
+"""Score networks and select checkpoints."""
 
 from meada.evaluation.score import evaluate, predict, score
 

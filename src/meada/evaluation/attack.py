@@ -28,7 +28,7 @@ BLOCK = 128  # images that are attacked at once
 
 
 def pgd(net: nn.Module, x0: Images, y: Labels, *, radius: float, steps: int, generator: torch.Generator) -> Images:
-    """From a random start, ``steps`` steps up the slope's sign, kept in the ball and in [0, 1]."""
+    """From a random start, ``steps`` signed gradient steps, projected onto the ball and [0, 1]."""
     start = 2 * torch.rand(x0.shape, dtype=x0.dtype, generator=generator).to(x0.device) - 1
     x = (x0 + radius * start).clamp(0, 1)
     score = lambda x, step: cross_entropy(net(x), y, reduction="none")

@@ -18,7 +18,7 @@ PARTS = ("label", "guess", "confidence")
 
 @dataclass
 class Predictions:
-    """Domain by domain: the label, the class that was guessed, and its probability."""
+    """Labels, predicted classes and their probabilities by domain."""
 
     domains: dict[str, dict[str, Tensor]] = field(default_factory=dict)
 
@@ -35,7 +35,7 @@ class Predictions:
 
 
 def save_predictions(path: Path, by_rule: Mapping[str, Predictions], classes: Sequence[str]) -> None:
-    """One file for all rules and domains; eight bytes an image."""
+    """Write one file for all rules and domains, with eight bytes per image."""
     tensors = {
         f"{rule}/{domain}/{part}": value.clone()  # two rules may have chosen the same checkpoint
         for rule, one in by_rule.items()
@@ -46,7 +46,7 @@ def save_predictions(path: Path, by_rule: Mapping[str, Predictions], classes: Se
 
 
 def load_predictions(path: Path) -> tuple[dict[str, Predictions], tuple[str, ...]]:
-    """By rule; and the names of the classes."""
+    """Predictions by rule, and the names of the classes."""
     by_rule: dict[str, Predictions] = {}
     try:
         read_bytes(path)  # for its checksum

@@ -1,4 +1,4 @@
-"""What a maximisation round did: terms of the objective, spectrum of the change, and whether it did anything."""
+"""Diagnose a maximisation round: terms of the objective and spectrum of the perturbations."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -24,7 +24,7 @@ DRAWS = 8  # of a random network; a plain one is its own only draw
 DELTA = 0.05  # the bounds hold with probability 1 - delta
 LEVELS = 255  # 8 bits
 INVISIBLE = 0.5  # levels: below it, rounding to 8 bits gives the parent back
-NOTHING_DONE = (
+INVISIBLE_WARNING = (
     "round {} did nothing: half of its samples moved by {:.2g} of 255 levels or less; "
     "raise step_size, steps or beta, or lower gamma"
 )
@@ -55,7 +55,7 @@ def diagnose(
         "entropy": [h0, h],
         "plug_in_entropy": [float(plug_in_entropy(p)) for p in law],
         "information": [i0, i1],  # of label and weights; 0 for a network that is not random
-        "rise": _rise(ce - ce0, h - h0, beta),
+        "rise": _rise_shares(ce - ce0, h - h0, beta),
         "bound": _bounds(pool, index, classes=law.shape[2]),
         "cost": cost,
         "linf": linf,
@@ -63,12 +63,12 @@ def diagnose(
         "linf_median": median,
         "levels": {"median": LEVELS * median, "max": LEVELS * most},
         "looked_at": len(index),
-        "warnings": [] if LEVELS * median >= INVISIBLE else [NOTHING_DONE.format(pool.rounds, LEVELS * median)],
+        "warnings": [] if LEVELS * median >= INVISIBLE else [INVISIBLE_WARNING.format(pool.rounds, LEVELS * median)],
     }
 
 
 def spread_index(pool: Pool) -> Labels:
-    """Places in the latest block, evenly spread over it."""
+    """Evenly spaced sample indices of the latest block."""
     n = len(pool.blocks[-1].labels)
     return torch.linspace(0, n - 1, min(n, SAMPLE), dtype=torch.float64).long()
 
@@ -85,8 +85,8 @@ def _terms(before: PosteriorOutputs, after: PosteriorOutputs, y: Labels, linf: P
     ], 1)  # fmt: skip
 
 
-def _rise(ce: float, h: float, beta: float | None) -> dict[str, float]:
-    """How much of what was climbed is class confusion (CE) and how much uncertainty (beta h)."""
+def _rise_shares(ce: float, h: float, beta: float | None) -> dict[str, float]:
+    """Shares of CE and of beta h in the rise of the objective."""
     rise = {"ce": ce, "entropy": h}
     if beta is None:
         return rise
@@ -113,7 +113,7 @@ EDGES = tuple(k / 16 for k in range(8))  # cycles a pixel; the last band takes t
 
 
 def power(images: Images) -> Power:
-    """Mean over samples and channels; summed over frequencies, the mean squared norm of a channel.
+    """Power spectrum, averaged over samples and channels; its sum is the mean squared norm of a channel.
 
     >>> flat = torch.ones(1, 1, 4, 4)
     >>> power(flat)[2, 2], power(flat).sum()
@@ -124,7 +124,7 @@ def power(images: Images) -> Power:
 
 
 def bands(energy: Power) -> list[float]:
-    """Which part of the energy lies in each band of radius |f|, from low to high.
+    """Share of the energy in each band of radius |f|, from low to high.
 
     >>> [round(part, 3) for part in bands(torch.ones(32, 32))]  # white noise
     [0.009, 0.035, 0.062, 0.082, 0.109, 0.129, 0.168, 0.405]
@@ -158,7 +158,7 @@ def in_bands(moved: Power, there: Power) -> dict[str, Any]:
 
 
 def rounds_kept(gallery: Mapping[str, Tensor], part: str) -> list[int]:
-    """The rounds of which a run's gallery has this part.
+    """Rounds for which a run's gallery has this part.
 
     >>> rounds_kept({"round-2.source": torch.ones(1), "round-1.source_guess": torch.ones(1)}, "source")
     [2]

@@ -24,7 +24,7 @@ BLOCK = 4096  # images whose probabilities are computed at once
 
 
 def predict(net: nn.Module, images: Tensor, *, batch_size: int = 256, world: World | None = None) -> Logits:
-    """Logits of all images, in eval mode; the network is left as it was.
+    """Logits of all images in eval mode; the network's mode is restored.
 
     Of several processes each takes whole batches, and all of them get all logits.
     """
@@ -44,7 +44,7 @@ def _logits(net: nn.Module, x: Tensor) -> Logits:
 def _outputs(
     net: nn.Module, data: Any, size: int, world: World | None, side: int
 ) -> Generator[tuple[Logits, Labels], None, None]:
-    """Logits and labels of one batch of ``size`` after the other; none of them stays in memory."""
+    """Yield logits and labels of batches of ``size``, without keeping them in memory."""
     pair = arrays(data, side)
     if world and world.size > 1 and pair is not None:
         logits = predict(net, pair[0], batch_size=size, world=world)
@@ -73,7 +73,7 @@ def finite_logits(net: nn.Module, images: Tensor, domain: str, *, batch_size: in
 
 
 def refuse_non_finite(logits: Logits, domain: str) -> None:
-    """NaN has an argmax too, class 0: it is an error, never a score."""
+    """Raise an error for NaN or infinite logits, whose argmax would be scored as class 0."""
     _refuse(_non_finite(logits), len(logits), domain)
 
 
@@ -90,7 +90,7 @@ def _refuse(wrong: int, n: int, domain: str, step: int | None = None) -> None:
 
 
 class PerImage:
-    """The five numbers per image that scores are computed from: memory does not grow with the number of classes.
+    """Five numbers per image from which scores are computed; memory is independent of the number of classes.
 
     They lie in one block that grows. One small tensor per batch would stay in the gaps that batches of images leave
     behind, and the allocator could use none of these gaps for the next batch.
@@ -126,7 +126,7 @@ class PerImage:
 
 
 def score(logits: Logits, labels: Labels) -> Scores:
-    """Accuracy in per cent; ECE, NLL (nats) and Brier score as they are defined.
+    """Accuracy in per cent, ECE, NLL (nats) and Brier score.
 
     >>> score(torch.tensor([[9.0, 0.0], [9.0, 0.0]]), torch.tensor([0, 1]))["accuracy"]
     50.0
@@ -138,7 +138,7 @@ def score(logits: Logits, labels: Labels) -> Scores:
 
 
 def by_severity(logits: Logits, labels: Labels, severities: int) -> dict[str, list[float | int]]:
-    """The same scores of each severity, where the images come in ``severities`` equal parts.
+    """Scores by severity, for images in ``severities`` equal parts.
 
     >>> logits = torch.tensor([[9.0, 0.0], [9.0, 0.0]])
     >>> by_severity(logits, torch.tensor([0, 1]), 2)["accuracy"]
@@ -189,7 +189,7 @@ def evaluate(
 def _scored(
     net: nn.Module, data: Any, batch_size: int, world: World | None, side: int, *, keep: bool
 ) -> tuple[PerImage, list[Tensor]]:
-    """What scores are computed from; and all logits with their labels, if they are to be kept."""
+    """Numbers per image for the scores, and all logits and labels if they are kept."""
     found, kept = PerImage(), list[tuple[Logits, Labels]]()
     with closing(_outputs(net, data, batch_size, world, side)) as outputs:  # the network is left as it was
         for logits, labels in outputs:

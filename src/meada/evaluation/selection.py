@@ -1,4 +1,4 @@
-"""Which checkpoint to keep: the rules, and which data each of them may use."""
+"""Checkpoint selection: the rules, and the data that each of them uses."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -48,34 +48,34 @@ class Selection:
         }
 
     def scores(self, net: nn.Module, world: World | None = None, step: int | None = None) -> dict[str, float]:
-        """Mean accuracy over what each rule looks at; a rule with nothing to see is left out."""
+        """Mean accuracy on the data of each rule; rules without data are left out."""
         seen = {rule: domains for rule, domains in self._sets.items() if domains}
         scored = {rule: evaluate(net, domains, world=world, step=step) for rule, domains in seen.items()}
         return {rule: sum(float(s["accuracy"]) for s in each.values()) / len(each) for rule, each in scored.items()}
 
     def consider(self, step: int, scores: Mapping[str, float]) -> bool:
-        """Whether some rule prefers this candidate to the one that it had."""
+        """Update the best candidate of each rule; return whether any changed."""
         better = [r for r, value in scores.items() if value >= self.best.get(r, float("-inf"))]
         for rule in better:
             self.steps[rule], self.best[rule] = step, scores[rule]
         return bool(better)
 
     def about(self, rule: str) -> dict[str, Any]:
-        """What a record says of a rule: what it may know and, of ``crafted``, the shifts that it scores."""
+        """A rule's entry in a record: its data and, for ``crafted``, the shifts that it scores."""
         return {"knows": RULE_TEXTS[rule], **(self.seen if rule == "crafted" else {})}
 
     def state(self) -> dict[str, Any]:
         return {"steps": dict(self.steps), "scores": dict(self.best), "crafted": self.seen}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a checkpoint; a ``crafted`` score over other shifts is not compared with."""
+        """Restore from a checkpoint; a ``crafted`` score over other shifts is dropped."""
         self.steps, self.best = dict(state["steps"]), dict(state["scores"])
         if state.get("crafted") != self.seen and "families" in self.seen:
             self.best.pop("crafted", None)
 
 
 def fixed_subset(name: str, samples: Samples, n: int) -> Samples:
-    """The same ``n`` samples of a domain every time, whatever order its file has."""
+    """A fixed random subset of ``n`` samples of a domain."""
     order = torch.randperm(len(samples), generator=stream("subset", name))
     return samples[order[:n].sort().values]
 

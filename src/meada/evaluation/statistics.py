@@ -1,4 +1,4 @@
-"""All statistics of the project: means, intervals and tests, and the one rule of what is more than chance.
+"""Means, confidence intervals and tests, and the rule for when a difference is beyond chance.
 
 Two kinds of comparison are kept separate. Several training runs of each method (seeds) speak of the *methods*, on these
 test images: Student's t over seeds. One run of each speaks of *these two models* alone: a bootstrap over images.
@@ -69,7 +69,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Difference:
-    """Of two accuracies in points; ``p`` is two-sided, for a true difference of zero. None: not known."""
+    """Difference of two accuracies in points; ``p`` is two-sided, for a true difference of zero. None: unknown."""
 
     value: float
     interval: Interval | None = None
@@ -80,7 +80,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A difference and its p-value corrected for the other comparisons with the same rival."""
+    """A difference and its p-value, corrected for all comparisons with the same method."""
 
     difference: Difference
     p: float | None
@@ -99,7 +99,7 @@ class Verdict:
 
 
 def verdicts(differences: Sequence[Difference]) -> list[Verdict]:
-    """Verdicts on the comparisons with one rival (its domains), corrected by Holm; without a p they stay unknown."""
+    """Verdicts on the comparisons with one method (on all domains), corrected by Holm; unknown without p-values."""
     corrected = iter(holm([d.p for d in differences if d.p is not None]))
     return [Verdict(d, None if d.p is None else next(corrected)) for d in differences]
 
@@ -152,7 +152,7 @@ def over_seeds(a: Mapping[int, float], b: Mapping[int, float]) -> Difference:
 
 
 def welch(a: Summary, b: Summary, *, bound: bool = False) -> Difference:
-    """Of two independent samples with variances of their own; unknown where one has a single value.
+    """Welch's t-test of two independent samples with unequal variances; unknown if one has a single value.
 
     ``bound``: a deviation is only known to be at most what is given; the smaller sample's degrees of freedom are then
     safe, where Satterthwaite's would grow with the bound.
@@ -194,7 +194,7 @@ def _two_sided(t: float, freedom: int | float) -> float:
 
 
 def paired_bootstrap(a: Sets, b: Sets, *, draws: int = DRAWS, seed: int = 0) -> Difference:
-    """a - b in points for two models that were shown the same pictures, resampling pictures.
+    """Bootstrap over pictures of a - b in points, for two models scored on the same pictures.
 
     Rows are several views of the same pictures (corruptions, severities): a picture is drawn with all its rows. A
     mapping holds sets of different pictures (domains), which are drawn independently.
@@ -206,7 +206,7 @@ def paired_bootstrap(a: Sets, b: Sets, *, draws: int = DRAWS, seed: int = 0) -> 
     ours, theirs = _sets(a), _sets(b)
     if [(k, v.shape) for k, v in ours.items()] != [(k, v.shape) for k, v in theirs.items()]:
         shapes = [", ".join(f"{k or 'rows x pictures'} {v.shape}" for k, v in sets.items()) for sets in (ours, theirs)]
-        raise MeadaError(f"both models must have seen the same pictures, got {shapes[0]} and {shapes[1]}")
+        raise MeadaError(f"both models must be scored on the same pictures, got {shapes[0]} and {shapes[1]}")
     gaps = {name: ours[name] - theirs[name] for name in ours}
     value, found = float(np.mean([np.mean(gap) for gap in gaps.values()])), _resampled(gaps, draws, seed)
     return Difference(value, _percentiles(found, "paired bootstrap over images"), bootstrap_p(found))
@@ -218,7 +218,7 @@ def image_interval(correct: Sets) -> Interval:
 
 
 def bootstrap_p(replicates: NDArray[np.float64]) -> float:
-    """Twice the smaller side's share; one more on each count, so that it is never 0.
+    """Two-sided bootstrap p-value: twice the smaller tail, with one added to each count so that it is never 0.
     >>> bootstrap_p(np.array([1.0] * 99))  # 2 * (0 + 1) / (99 + 1)
     0.02
     """
@@ -227,13 +227,13 @@ def bootstrap_p(replicates: NDArray[np.float64]) -> float:
 
 
 def _sets(correct: Sets) -> dict[str, NDArray[np.float64]]:
-    """Points (0 to 100) by picture, in rows."""
+    """Correctness in points (0 to 100) by set, one column per picture."""
     named = correct if isinstance(correct, Mapping) else {"": correct}
     return {name: 100 * np.atleast_2d(np.asarray(one, np.float64)) for name, one in named.items()}
 
 
 def _resampled(sets: Mapping[str, NDArray[np.float64]], draws: int, seed: int) -> NDArray[np.float64]:
-    """Means over the sets' means of resampled pictures.
+    """Bootstrap replicates: the mean over sets of the means of resampled pictures.
 
     A mean depends only on how often each distinct value was drawn, which is multinomial: no picture is ever copied.
     """
@@ -269,7 +269,7 @@ def page_trend(best_first: Sequence[Sequence[float]]) -> float:
 
 
 def residual(values: Sequence[float], *factors: Sequence[Hashable]) -> tuple[float, int] | None:
-    """Standard deviation of what no factor explains, and its degrees of freedom; None where none are left.
+    """Residual standard deviation of an additive model, and its degrees of freedom; None if there are none.
 
     Each value is taken as a sum of one effect of every factor (settings, seeds), by least squares.
     """
@@ -282,7 +282,7 @@ def residual(values: Sequence[float], *factors: Sequence[Hashable]) -> tuple[flo
 
 
 def _indicators(labels: Sequence[Hashable]) -> NDArray[np.float64]:
-    """A row per label, a column for each different one."""
+    """One-hot matrix of labels."""
     return np.array([[float(label == one) for one in dict.fromkeys(labels)] for label in labels])
 
 

@@ -30,7 +30,7 @@ def flip_and_crop(images: Tensor, generator: torch.Generator, padding: int = 4) 
 
 
 def mirror_and_cut(images: Tensor, mirrored: Tensor, top: Labels, left: Labels, padding: int) -> Tensor:
-    """Mirror the images that ``mirrored`` marks, add ``padding`` black pixels on each side and cut.
+    """Flip the images marked in ``mirrored``, pad with ``padding`` black pixels on each side and crop.
 
     ``top`` and ``left`` say where in the padded image the cut begins, from 0 to ``2 * padding``.
     """
@@ -53,7 +53,7 @@ def mirror_and_cut(images: Tensor, mirrored: Tensor, top: Labels, left: Labels, 
 
 
 def _cut(padded: Tensor, top: Labels, left: Labels, shape: torch.Size) -> Tensor:
-    """Copy row by row: each row is one item that may start at any pixel."""
+    """Crop by copying rows, each from any start pixel."""
     (n, c, h, w), (height, width) = shape, padded.shape[-2:]
     first = torch.arange(n) * (c * height * width) + top * width + left
     pixels = padded.numpy().reshape(-1)
@@ -71,7 +71,7 @@ def _rows_of_a_cut(channels: int, rows: int, height: int, width: int) -> NDArray
 
 
 def _cut_by_index(padded: Tensor, top: Labels, left: Labels, shape: torch.Size) -> Tensor:
-    """The same, pixel by pixel: for devices that numpy cannot reach."""
+    """Crop by indexing pixels, for devices other than the CPU."""
     (n, c, h, w), device = shape, padded.device
     image, channel, row, column = (torch.arange(size, device=device) for size in (n, c, h, w))
     rows, columns = (top[:, None] + row).view(n, 1, h, 1), (left[:, None] + column).view(n, 1, 1, w)

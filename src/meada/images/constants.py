@@ -11,7 +11,7 @@ P = ParamSpec("P")
 
 
 def constant(make: Callable[P, Tensor]) -> Callable[P, Tensor]:
-    """Keep what ``make`` gives for each of its arguments; nobody may write to it.
+    """Cache the tensors of ``make`` by its arguments; they must not be written to.
 
     It is made outside inference mode, whose tensors could not take part in a later backward pass.
     """

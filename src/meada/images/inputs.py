@@ -1,4 +1,4 @@
-"""Check images and labels that a caller gives: convert what is meant, refuse the rest with its likely cause."""
+"""Check and convert images and labels; errors name the likely cause."""
 
 from numbers import Integral
 from typing import Any
@@ -21,7 +21,7 @@ NORMALISED = 10.0  # images divided by a standard deviation stay below it; 8-bit
 def images_and_labels(
     x: Any, y: Any, net: nn.Module | None = None, *, gradients: bool = False
 ) -> tuple[Images, Labels]:
-    """Images as floats in [0, 1] of shape (N, C, H, W) and labels as int64, where ``net`` is and in its precision.
+    """Images as floats in [0, 1] of shape (N, C, H, W) and labels as int64, with the device and dtype of ``net``.
 
     Takes tensors, arrays or lists; images as floats in [0, 1] or as uint8 from 0 to 255. ``gradients`` asks for a
     network that they can be computed of.
@@ -104,14 +104,14 @@ def as_labels(y: Any, n: int) -> Labels:
 
 
 def check_network(net: Any, *, training: bool = False) -> None:
-    """Refuse what is not a module, or has weights that are not there yet or (``training``) cannot change."""
+    """Refuse anything but a module with initialised and, if ``training``, trainable weights."""
     if isinstance(net, type) or not isinstance(net, nn.Module):
         hint = ": call it, to have a network" if callable(net) else ""
         raise MeadaError(f"net must be a torch.nn.Module, got {getattr(net, '__name__', type(net).__name__)}{hint}")
     if any(is_lazy(p) for p in net.parameters()):
-        raise MeadaError("net must have all its weights, got lazy ones: call net(images[:1]) once before")
+        raise MeadaError("net must have initialised weights, got lazy ones: call net(images[:1]) once before")
     if any(p.is_meta for p in net.parameters()):
-        raise MeadaError("net must have all its weights, got some on the meta device, which holds no numbers")
+        raise MeadaError("net must have initialised weights, got some on the meta device, which has no values")
     if training and isinstance(net, torch.jit.ScriptModule):
         raise MeadaError(
             f"net must be an ordinary nn.Module to be trained, got TorchScript ({type(net).__name__}), whose layers "
@@ -124,7 +124,7 @@ def check_network(net: Any, *, training: bool = False) -> None:
 
 
 def check_gradients(net: nn.Module) -> None:
-    """Refuse weights that autograd does not take."""
+    """Refuse weights made in inference mode, which autograd does not accept."""
     if any(p.is_inference() for p in net.parameters()):
         raise MeadaError(
             "net must have weights that take gradients, got some made inside torch.inference_mode(): make or load the "
@@ -133,7 +133,7 @@ def check_gradients(net: nn.Module) -> None:
 
 
 def check_count(name: str, value: Any, *, least: int) -> None:
-    """Refuse what is not a whole number from ``least`` up."""
+    """Refuse anything but a whole number of at least ``least``."""
     if not isinstance(value, Integral):
         raise MeadaError(f"{name} must be a whole number, got {value!r}")
     if value < least:
@@ -167,7 +167,7 @@ def check_classes(labels: Labels, classes: int) -> None:
     """Refuse labels outside the range of a network with ``classes`` outputs."""
     if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
         raise MeadaError(
-            f"labels must be in 0..{classes - 1}, the classes that the network knows, "
+            f"labels must be in 0..{classes - 1}, the classes of the network, "
             f"got {int(labels.min())} to {int(labels.max())}{ONE_OUTPUT if classes == 1 else ''}"
         )
 
@@ -196,7 +196,7 @@ def _tensor(values: Any, what: str) -> Tensor:
 
 
 def _first(values: Any) -> Any:
-    """The first of several labels, if it can be had."""
+    """The first label of a sequence, if there is one."""
     several = isinstance(values, list | tuple | np.ndarray) and len(np.shape(values)) == 1 and len(values)
     return values[0] if several else None
 

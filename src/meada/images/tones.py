@@ -21,7 +21,7 @@ def invert(v: Levels) -> Levels:
 
 
 def solarise(v: Levels, threshold: PerSample) -> Levels:
-    """Levels from ``threshold`` up are inverted.
+    """Invert levels from ``threshold`` up.
 
     >>> solarise(torch.tensor([[[[10.0, 200.0]]]]), torch.tensor([128.0])).flatten().tolist()
     [10.0, 55.0]
@@ -30,7 +30,7 @@ def solarise(v: Levels, threshold: PerSample) -> Levels:
 
 
 def posterise(v: Levels, bits: PerSample) -> Levels:
-    """Only the ``bits`` highest bits are kept.
+    """Keep the ``bits`` highest bits.
 
     >>> posterise(torch.tensor([[[[255.0, 17.0]]]]), torch.tensor([4.0])).flatten().tolist()
     [240.0, 16.0]
@@ -39,7 +39,7 @@ def posterise(v: Levels, bits: PerSample) -> Levels:
 
 
 def autocontrast(v: Levels) -> Levels:
-    """Each channel stretched so that its darkest level is 0 and its brightest 255."""
+    """Stretch each channel so that its darkest level is 0 and its brightest 255."""
     return look_up(v, autocontrast_table(v))
 
 
@@ -52,7 +52,7 @@ def autocontrast_table(v: Levels) -> Tables:
 
 
 def equalise(v: Levels) -> Levels:
-    """Each channel's levels spread so that all are about equally frequent."""
+    """Histogram equalisation of each channel."""
     return look_up(v, equalise_table(v))
 
 
@@ -68,12 +68,12 @@ def equalise_table(v: Levels) -> Tables:
 
 
 def colour(v: Levels, factor: PerSample) -> Levels:
-    """0 is grey, 1 the image, above 1 more colourful; a grey image stays as it is."""
+    """Saturation: 0 is grey, 1 the image, above 1 more colourful; grey images do not change."""
     return v if v.shape[1] == 1 else _blend(grey(v).expand_as(v), v, factor)
 
 
 def contrast(v: Levels, factor: PerSample) -> Levels:
-    """0 is the image's mean grey everywhere, 1 the image."""
+    """Contrast: 0 is the image's mean grey everywhere, 1 the image."""
     return _toward_grey(v, v, factor)
 
 
@@ -88,7 +88,7 @@ def _toward_grey(v: Levels, levels: Tensor, factor: PerSample) -> Tensor:
 
 
 def brightness(v: Levels, factor: PerSample) -> Levels:
-    """0 is black, 1 the image.
+    """Brightness: 0 is black, 1 the image.
 
     >>> brightness(torch.tensor([[[[100.0, 200.0]]]]), torch.tensor([1.5])).flatten().tolist()
     [150.0, 255.0]
@@ -97,7 +97,7 @@ def brightness(v: Levels, factor: PerSample) -> Levels:
 
 
 def sharpness(v: Levels, factor: PerSample) -> Levels:
-    """0 is the image smoothed, 1 the image; the outermost pixels stay as they are."""
+    """Sharpness: 0 is the smoothed image, 1 the image; the outermost pixels do not change."""
     smooth = v.clone()
     if min(v.shape[2:]) > 2:
         threes = v[..., :-2, :] + v[..., 1:-1, :] + v[..., 2:, :]
@@ -116,7 +116,7 @@ def grey(v: Levels) -> Float[Tensor, "B 1 H W"]:
 
 
 def _blend(a: Levels, b: Levels, factor: PerSample) -> Levels:
-    """``a`` at 0, ``b`` at 1, and beyond; truncated, as Pillow."""
+    """Interpolate from ``a`` (0) to ``b`` (1) and beyond; truncated as in Pillow."""
     return (b - a).mul_(_wide(factor, b)).add_(a).clamp_(0, 255).floor_()
 
 

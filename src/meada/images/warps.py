@@ -24,7 +24,7 @@ def shear_y(v: Levels, slant: PerSample, *, smooth: bool = False) -> Levels:
 
 
 def translate_x(v: Levels, pixels: PerSample, *, smooth: bool = False) -> Levels:
-    """To the left where ``pixels`` is positive, as Pillow's transform has it."""
+    """Shift to the left for positive ``pixels``, as in Pillow's transform."""
     return affine(v, maps(v, x=pixels), smooth=smooth)
 
 
@@ -33,7 +33,7 @@ def translate_y(v: Levels, pixels: PerSample, *, smooth: bool = False) -> Levels
 
 
 def rotate(v: Levels, degrees: PerSample, *, smooth: bool = False) -> Levels:
-    """Anticlockwise about the centre.
+    """Rotate anticlockwise about the centre.
 
     >>> x = torch.arange(4.0).view(1, 1, 2, 2)
     >>> rotate(x, torch.tensor([90.0])).view(2, 2).tolist()
@@ -54,7 +54,7 @@ def turn(v: Levels, degrees: PerSample) -> Maps:
 
 
 def affine(v: Levels, into: Maps, *, smooth: bool = False) -> Levels:
-    """Each pixel of the result is read where its map sends its centre: there, or between four."""
+    """Affine transform: read each output pixel at its mapped centre, nearest or bilinear."""
     h, w = v.shape[2:]
     # Rounded: the turn by a right angle must not fall short of a pixel's edge by 1e-16.
     x, y = (into.double() @ _centres(h, w, v.device)).mul_(1e9).round_().div_(1e9).unbind(1)
@@ -72,14 +72,14 @@ def _centres(h: int, w: int, device: torch.device) -> Tensor:
 
 
 def _at(v: Levels, x: Tensor, y: Tensor) -> Tensor:
-    """The pixels at columns ``x`` and rows ``y`` (N, P), the nearest inside the image."""
+    """The pixels at columns ``x`` and rows ``y`` (N, P), clamped to the image."""
     h, w = v.shape[2:]
     index = y.clamp(0, h - 1).long() * w + x.clamp(0, w - 1).long()
     return v.flatten(2).gather(2, index[:, None].expand(-1, v.shape[1], -1))
 
 
 def _between(v: Levels, x: Tensor, y: Tensor) -> Tensor:
-    """Linear between the four pixels around (x, y), truncated to a level."""
+    """Bilinear interpolation at (x, y), truncated to 8 bits."""
     h, w = v.shape[2:]
     left, top = x.floor(), y.floor()
     right, down = (x - left)[:, None], (y - top)[:, None]
@@ -94,7 +94,7 @@ def _between(v: Levels, x: Tensor, y: Tensor) -> Tensor:
 
 
 def maps(v: Levels, **entries: Tensor) -> Maps:
-    """The map that leaves all in place, but for ``entries``: (xx, xy, x) and (yx, yy, y)."""
+    """The identity map with some ``entries`` replaced: (xx, xy, x) and (yx, yy, y)."""
     made = _unmoved(v.device).repeat(len(v), 1, 1)
     for name, values in entries.items():
         made[:, *PLACES[name]] = values.to(made)

@@ -18,7 +18,7 @@ __all__ = [*_HOME]  # found by __getattr__
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first use: nobody needs all of the libraries."""
+    """Import on first use, since no user needs all of the libraries."""
     if name not in _HOME:
         raise AttributeError(f"module 'meada.integrations' has no attribute '{name}'")
     return getattr(import_module(_HOME[name]), name)

@@ -44,7 +44,7 @@ class HardViews(_lightning.Callback):  # type: ignore[name-defined, misc]
 
 
 def places(batch: Any) -> tuple[Any, Any]:
-    """Where a batch holds its images and its labels.
+    """Keys or indices of the images and the labels in a batch.
 
     >>> places({"pixel_values": 1, "labels": 2})
     ('pixel_values', 'labels')

@@ -1,4 +1,4 @@
-"""Callbacks that send a training's numbers to TensorBoard, Weights & Biases or MLflow; how a run's log feeds them."""
+"""Callbacks for TensorBoard, Weights & Biases and MLflow, and how a run's log is passed to them."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -105,7 +105,7 @@ Following = tuple[Tell, Callable[[dict[str, Any]], None]]
 
 
 def new_lines(path: Path, read: int) -> tuple[list[dict[str, Any]], int]:
-    """Lines of a log after its first ``read`` bytes, and how far it is read now; a half-written line is left."""
+    """Complete lines of a log after its first ``read`` bytes, and the number of bytes read so far."""
     if not path.exists() or path.stat().st_size == read:
         return [], read
     content = path.read_bytes()

@@ -47,7 +47,7 @@ def harden_batch(
 
 
 def hardened(loader: Iterable[Any], net: nn.Module, **options: Any) -> Iterator[Any]:
-    """The batches ``(images, labels, ...)`` of a loader, each with a part of its images made harder.
+    """The batches ``(images, labels, ...)`` of a loader, with a share of the images replaced by hard views.
 
     ``options`` are those of :func:`harden_batch`. The views are made when the batch is asked for, with the
     network as it then is.
@@ -98,7 +98,7 @@ class HardViewsMixin:
 
 
 def normalisation(trainer: Any) -> tuple[Numbers, Numbers]:
-    """Mean and standard deviation as the trainer's class names them, or as its image processor has them.
+    """Mean and standard deviation from the trainer's class or from its image processor.
 
     >>> from types import SimpleNamespace
     >>> processor = SimpleNamespace(image_mean=[0.5], image_std=[0.25], do_normalize=True)
@@ -117,7 +117,7 @@ def normalisation(trainer: Any) -> tuple[Numbers, Numbers]:
 
 
 class PixelValues(nn.Module):
-    """A Hugging Face model as a network from images to logits."""
+    """Wrap a Hugging Face model as a network from images to logits."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()

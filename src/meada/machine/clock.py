@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 class Clock:
-    """Where the time of a run went; ``seconds`` may be carried over from an earlier process."""
+    """Seconds per phase of a run; ``seconds`` of an earlier process are carried over."""
 
     def __init__(self, seconds: dict[str, float] | None = None) -> None:
         self.seconds = {"minimise": 0.0, "maximise": 0.0, "evaluate": 0.0, **(seconds or {})}

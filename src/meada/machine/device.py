@@ -1,4 +1,4 @@
-"""Choose the device and the precision; refuse with a reason what this machine cannot do."""
+"""Choose the device and the precision; raise an error with the reason if this machine lacks support."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ assert x.grad.float().isfinite().all()
 
 
 def choose(device: Device) -> torch.device:
-    """``auto`` is the first of CUDA, MPS and CPU that is there."""
+    """The torch device; ``auto`` is the first available of CUDA, MPS and CPU."""
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if device == "auto":
         return torch.device(next(name for name, is_there in there.items() if is_there))
@@ -35,7 +35,7 @@ def choose(device: Device) -> torch.device:
 
 
 def probe_bf16(timeout: float = 120.0) -> str:
-    """Empty if bf16 products work on the CPU, else why not.
+    """Why bf16 products do not work on this CPU; empty if they do.
 
     They are tried in a child process: on some CPUs they are an illegal instruction, which ends the
     process that meets it.
@@ -54,7 +54,7 @@ def probe_bf16(timeout: float = 120.0) -> str:
 
 
 def in_precision(net: nn.Module, precision: Precision, device: torch.device) -> nn.Module:
-    """The same network; in bf16 its forward pass runs under autocast and its logits are fp32 again.
+    """Run the network's forward pass under autocast if ``bf16``, with logits in fp32.
 
     Weights, loss, update and pool stay fp32 either way.
     """

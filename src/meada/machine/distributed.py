@@ -39,7 +39,7 @@ class World:
 
     @property
     def is_main(self) -> bool:
-        """The one that writes records, checkpoints, log and progress."""
+        """Whether this process writes records, checkpoints, log and progress."""
         return self.rank == 0
 
     @property
@@ -52,7 +52,7 @@ class World:
             self.all_reduce_sum(torch.zeros(1))  # on the CPU with either backend
 
     def all_reduce_sum(self, values: Tensor) -> Tensor:
-        """Summed over the processes, in place."""
+        """Sum over the processes, in place."""
         if self.size > 1:
             dist.all_reduce(values)
         return values
@@ -63,7 +63,7 @@ class World:
         return values
 
     def broadcast(self, content: bytes, source: int = 0) -> bytes:
-        """What ``source`` has, on every process."""
+        """Send the value of process ``source`` to every process."""
         if self.size == 1:
             return content
         length = torch.tensor([len(content)])
@@ -75,7 +75,7 @@ class World:
         return held.numpy().tobytes()
 
     def align(self, module: nn.Module) -> None:
-        """The weights and buffers of the first process, on every one."""
+        """Copy weights and buffers of the first process to all others."""
         if self.size > 1:
             for value in module.state_dict().values():
                 dist.broadcast(value, 0)
@@ -108,13 +108,13 @@ class World:
         return own, len(own) * self.size / len(index)
 
     def sees(self, content: bytes | None) -> bool:
-        """Whether every process read ``content``, the first one's, from its own folder."""
+        """Whether every process reads the first one's ``content`` in the folder: a shared file system."""
         same = self.broadcast(content or b"") == (content or b"")
         return bool(self.all_reduce_min(torch.tensor([int(same)])))
 
 
 def world_from_env() -> World:
-    """Which process this one is, by torchrun's environment variables."""
+    """This process's rank and the number of processes, from torchrun's environment variables."""
     names = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
     if any(name not in os.environ for name in names) or os.environ["WORLD_SIZE"] == "1":
         return World()
@@ -124,7 +124,7 @@ def world_from_env() -> World:
 
 @contextmanager
 def process_group(device: torch.device) -> Iterator[World]:
-    """All processes of the run, once they have found each other: gloo for CPUs, NCCL for GPUs.
+    """Initialise the process group: gloo for CPUs, NCCL for GPUs.
 
     Who has joined before stays so: a second run in the same processes needs no second meeting.
     """
@@ -157,8 +157,8 @@ def process_group(device: torch.device) -> Iterator[World]:
 
 
 def _on_sigterm(number: int, frame: FrameType | None) -> None:
-    """torchrun ends all processes when one has ended: say so, instead of falling silent."""
-    raise MeadaError(f"stopped by signal {number}, as torchrun does when another process has ended; {RESUME_HINT}")
+    """Explain the SIGTERM that torchrun sends to all processes when one has ended."""
+    raise MeadaError(f"stopped by signal {number}, which torchrun sends when another process has ended; {RESUME_HINT}")
 
 
 Loss = Callable[..., Scalar]  # of the network, a batch and a method's context
@@ -185,7 +185,7 @@ class ParallelLoss:
     def __init__(
         self, net: nn.Module, parts: nn.ModuleDict, loss: Loss, world: World, *, unused_vary: bool = False
     ) -> None:
-        """``unused_vary``: which weights have no gradient changes from step to step."""
+        """``unused_vary``: the set of weights without a gradient changes from step to step."""
         self.net, self.parts, self.world = net, parts, world
         with warnings.catch_warnings():
             # ``broadcast_buffers`` has another name in new releases, which older ones do not know
@@ -202,7 +202,7 @@ class ParallelLoss:
         return value
 
     def agree(self, value: Tensor) -> Tensor:
-        """The loss of the whole batch; and buffers (batch-norm statistics) averaged on the way."""
+        """The loss of the whole batch; buffers (batch-norm statistics) are averaged too."""
         buffers = [b for own in (self.net, self.parts) for b in own.buffers() if b.is_floating_point()]
         flat = torch.cat([value.reshape(1), *(b.reshape(-1).to(value) for b in buffers)])
         flat = self.world.all_reduce_sum(flat) / self.world.size
@@ -213,12 +213,12 @@ class ParallelLoss:
 
 
 def synchronise_batch_norm(net: nn.Module, *, wanted: bool, world: World, device: torch.device) -> nn.Module:
-    """Batch norm over the batches of all processes, where the recipe asks for it."""
+    """Synchronise batch norm over all processes if the recipe sets it."""
     if not wanted or world.size == 1:  # one process has the whole batch anyway
         return net
     if device.type != "cuda":
         raise MeadaError(
-            f"sync_batch_norm must be false on the {device.type} with several processes (torch has it for GPUs alone), "
-            "got true; each process then normalises its share"
+            f"sync_batch_norm must be false on the {device.type} with several processes (torch has it for GPUs only), "
+            "got true; with false each process normalises its own share"
         )
     return nn.SyncBatchNorm.convert_sync_batchnorm(net)

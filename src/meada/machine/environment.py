@@ -1,4 +1,4 @@
-"""Versions, machine and number of threads: what a result depends on in addition to its recipe."""
+"""Versions, machine and number of threads, on which results depend besides the recipe."""
 
 import os
 import platform
@@ -26,7 +26,7 @@ def environment() -> dict[str, Any]:
 
 
 def arithmetic(device: torch.device) -> dict[str, Any]:
-    """What the last bits of a sum depend on."""
+    """Settings on which the last bits of a sum depend."""
     return {
         "torch": str(torch.__version__),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),

@@ -1,4 +1,4 @@
-"""Import a library that only some users need; where it is missing, say what to install."""
+"""Import an optional library; if it is missing, say what to install."""
 
 from importlib import import_module
 from typing import Any

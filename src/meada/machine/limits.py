@@ -39,7 +39,7 @@ def read_text(path: Path) -> str:
 
 
 def unpacked(path: Path, kind: Literal["gzip", "bz2"], most: int = UNPACKED) -> bytes:
-    """The content of a compressed file; one that holds more than ``most`` bytes is given up at that point."""
+    """The content of a compressed file; an error once it exceeds ``most`` bytes."""
     size = regular(path).stat().st_size
     try:
         with gzip.open(path) if kind == "gzip" else bz2.open(path) as file:
@@ -90,7 +90,7 @@ def map_npy(path: Path, mode: Literal["r", "c", "r+"] = "r") -> NDArray[Any]:
 
 @cache
 def picture_formats() -> tuple[str, ...]:
-    """All that Pillow reads by itself. PostScript, whatever its file is called, is a program, run by Ghostscript."""
+    """Formats that Pillow decodes itself. PostScript is excluded: it is a program, run by Ghostscript."""
     from PIL import Image
 
     Image.init()

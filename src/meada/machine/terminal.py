@@ -1,4 +1,4 @@
-"""What people see on a terminal: progress, and text that cannot move the cursor or change colours."""
+"""Terminal output: progress, and text with escaped control characters."""
 
 import re
 import sys
@@ -11,19 +11,19 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-UNUSUAL = re.compile(r"[^ -~\n\t]")  # whatever is not plain ASCII, lines and tabs
+NOT_PLAIN_ASCII = re.compile(r"[^ -~\n\t]")  # whatever is not plain ASCII, lines and tabs
 HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # Unicode's control, format, surrogate and separator characters
 Tell = Callable[[str, int, int], None]  # progress: phase, done, of how many
 Count = Callable[[int, int], None]  # inside one phase, ``partial(tell, phase)``: done, of how many
 
 
 def printable(text: object) -> str:
-    r"""Control characters as escapes; lines and tabs stay.
+    r"""Escape control characters except newlines and tabs.
 
     >>> printable("a\x1b[31mred\nb")
     'a\\x1b[31mred\nb'
     """
-    return UNUSUAL.sub(_shown, str(text))
+    return NOT_PLAIN_ASCII.sub(_shown, str(text))
 
 
 def _shown(character: re.Match[str]) -> str:
@@ -60,7 +60,7 @@ def bar(label: str) -> Iterator[Tell]:
 
 @contextmanager
 def progress(label: str, *, quiet: bool = False) -> Iterator[Tell]:
-    """``tell(phase, done, total)``: shown as a bar, as a line every so often, or not at all."""
+    """``tell(phase, done, total)``: shown as a bar, as a line from time to time, or not at all."""
     label = printable(label)
     if quiet:
         yield lambda phase, done, total: None
@@ -72,7 +72,7 @@ def progress(label: str, *, quiet: bool = False) -> Iterator[Tell]:
 
 
 def lines(label: str, every: float = 15.0) -> Tell:
-    """A line every ``every`` seconds."""
+    """Print a line every ``every`` seconds."""
     current, last, began, first = "", 0.0, 0.0, 0
 
     def tell(phase: str, done: int, total: int) -> None:

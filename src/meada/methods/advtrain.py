@@ -47,7 +47,7 @@ def advtrain(*, radius: float = 8.0, steps: int = 10) -> Method:
 
 
 def approach(net: nn.Module, x0: Images, wrong: Labels, epsilon: Tensor, start: Images, steps: int) -> Images:
-    """Steps of epsilon / sqrt(steps) that lower the loss of ``wrong``, in the ball and [0, 1]."""
+    """Targeted PGD towards the label ``wrong``: steps of epsilon / sqrt(steps), projected onto the ball and [0, 1]."""
     score = lambda x, step: -cross_entropy(net(x), wrong, reduction="none")
     return ascend(
         score, ball(x0, epsilon), x0, {"image": (x0 + start).clamp(0, 1)},

@@ -50,7 +50,7 @@ def mixed(x: Images, generator: torch.Generator, *, width: int, depth: int, seve
 
 
 def chain(v: Levels, generator: torch.Generator, depth: int, severity: float) -> Levels:
-    """From 1 to ``depth`` operations, an image; each of a kind, strength and sign of its own."""
+    """Apply 1 to ``depth`` operations of random kind, strength and sign to each image."""
     n = len(v)
     length = 1 + randint(depth, v, n, generator=generator)
     for place in range(depth):
@@ -62,7 +62,7 @@ def chain(v: Levels, generator: torch.Generator, depth: int, severity: float) ->
 
 
 def _part(level: PerSample, most: int | float) -> PerSample:
-    """Level 10 is ``most``; cut to a whole number, as the authors'."""
+    """Scale a level so that 10 is ``most``; truncated to an integer as in the authors' code."""
     return (level * most / 10).trunc()
 
 

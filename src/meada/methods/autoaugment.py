@@ -1,4 +1,4 @@
-"""AutoAugment (Cubuk et al., 2019): the policy that was found for CIFAR-10."""
+"""AutoAugment (Cubuk et al., 2019): the published policy for CIFAR-10."""
 
 import torch
 from torch import nn
@@ -52,7 +52,7 @@ def autoaugment(*, cutout: float = 0.0) -> Method:
 
 
 def varied(x: Images, generator: torch.Generator) -> Images:
-    """Each image through a random pair of the policy."""
+    """Apply a random pair of operations of the policy to each image."""
     n, names = len(x), list(OPERATIONS)
     # The policy as (25, 2) tensors: operation, probability, magnitude.
     kinds = torch.tensor([[names.index(name) for name, _, _ in pair] for pair in CIFAR10], device=x.device)

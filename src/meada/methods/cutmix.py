@@ -41,7 +41,7 @@ def cutmix(*, alpha: float = 1.0, probability: float = 0.5) -> Method:
 
 
 def hole(centre: int, side: int, share: float) -> slice:
-    """Sqrt(1 - share) of the side about the centre, as far as it lies in the image.
+    """The rectangle around the centre with sqrt(1 - share) of each side, clipped to the image.
 
     >>> hole(16, 32, 0.75), hole(2, 32, 0.75)
     (slice(8, 24, None), slice(0, 10, None))

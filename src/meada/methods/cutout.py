@@ -29,7 +29,7 @@ def cutout(*, side: float = 0.5) -> Method:
 
 
 def hide(x: Images, generator: torch.Generator, side: float) -> Images:
-    """Grey out one square an image.
+    """Set one square per image to grey.
 
     >>> x = hide(torch.zeros(50, 1, 32, 32), torch.Generator(), 0.5)
     >>> int((x > 0).sum((1, 2, 3)).max())  # 16 x 16 where it lies inside
@@ -37,7 +37,7 @@ def hide(x: Images, generator: torch.Generator, side: float) -> Images:
     """
 
     def near(pixels: int) -> Tensor:
-        """(N, pixels): which rows or columns lie in the square, about a centre of each image's own."""
+        """Mask (N, pixels) of the rows or columns in the square around each image's centre."""
         length = round(side * pixels)
         place = torch.arange(pixels, device=x.device) - randint(pixels, x, len(x), generator=generator)[:, None]
         return (place >= -(length // 2)) & (place < length - length // 2)

@@ -1,4 +1,4 @@
-"""DSN (Bousmalis et al., 2016): separate features that domains share from features that each has for itself.
+"""DSN (Bousmalis et al., 2016): separate features shared by all domains from features private to each.
 
 The network up to z is the shared encoder E_c; every source domain has a small private encoder E_p;
 one decoder puts an image together again from both codes. The network descends
@@ -78,7 +78,7 @@ def dsn(
 
 
 def domain_numbers(batch: Batch, names: list[str]) -> Labels:
-    """Each sample's domain as its place in ``names``; a domain may go by any number."""
+    """Index in ``names`` of each sample's domain; domain numbers are arbitrary."""
     given = torch.zeros_like(batch.y) if batch.domain is None else batch.domain
     known = torch.tensor([int(name) for name in names], device=given.device)
     same = given[:, None] == known
@@ -89,7 +89,7 @@ def domain_numbers(batch: Batch, names: list[str]) -> Labels:
 
 
 def private_codes(private: nn.ModuleDict, x: Images, domain: Labels, like: Embedding) -> Code:
-    """Every image's code by the encoder of its own domain."""
+    """Private code of each image, from the encoder of its domain."""
     codes = like.new_zeros(like.shape)
     for d, encoder in enumerate(private.values()):
         if len(mine := (domain == d).nonzero().flatten()):
@@ -126,7 +126,7 @@ def difference(h_c: Embedding, h_p: Code) -> Scalar:
 
 
 def private_encoder(channels: int, side: int, width: int, code: int) -> nn.Sequential:
-    """Two convolutions and two layers, as the source has them on digits."""
+    """Two convolutional and two linear layers, as in the authors' network for digits."""
     end = -(-side // 4)  # halved twice, rounded up
     return nn.Sequential(
         *(nn.Conv2d(channels, 32, 5, stride=2, padding=2), nn.ReLU()),

@@ -1,4 +1,4 @@
-"""Fusion (Mancini et al., 2018): one head for each source domain, mixed by which domain the image looks like.
+"""Fusion (Mancini et al., 2018): one head per source domain, weighted by predicted domain probabilities.
 
 The logits are sum_i w_i(x) z_i(x), z_i the i-th source's head on shared features and w(x) a
 guess at the image's domain; what teaches the guess stops before the features.
@@ -56,7 +56,7 @@ def fusion(*, domains: int = 3, weight: float = 1.0, uniform: float = 0.25) -> M
 
 
 class Mixture(nn.Module):
-    """In place of a head: one for each source, all equal to it at first, and a guess at domains."""
+    """Replaces the head: one copy of it per source, and a domain classifier."""
 
     def __init__(self, layer: nn.Linear, domains: int, uniform: float) -> None:
         super().__init__()

@@ -86,15 +86,15 @@ class TextureBranch(nn.Module):
         return self.readout(normalize(g, dim=0))  # over the batch, as its source has it
 
     def nglcm(self, x: Images) -> Embedding:
-        """How often a grey level goes together with a difference to the neighbour, softly."""
+        """Soft co-occurrence of grey levels with differences to the neighbouring pixel."""
         grey = adaptive_avg_pool2d(x.mean(1, keepdim=True), self.side)[:, 0]
         quantised = (grey * self.levels).floor().clamp(0, self.levels - 1)
         here, there = quantised[:, :-1, :-1], quantised[:, 1:, 1:]  # the neighbour below, right
-        rows = _over((here - there).flatten(1), self.difference)
-        columns = _over(here.flatten(1), self.level)
+        rows = _soft_excess((here - there).flatten(1), self.difference)
+        columns = _soft_excess(here.flatten(1), self.level)
         return (rows @ columns.mT / rows.shape[-1]).flatten(1)
 
 
-def _over(values: Float[Tensor, "B P"], thresholds: Float[Tensor, " L"]) -> Float[Tensor, "B L P"]:
-    """By how much each place exceeds each threshold, within (0, 1]."""
+def _soft_excess(values: Float[Tensor, "B P"], thresholds: Float[Tensor, " L"]) -> Float[Tensor, "B L P"]:
+    """How much each pixel exceeds each threshold, clamped to (0, 1]."""
     return (values[:, None] - thresholds[:, None]).clamp(1e-5, 1)

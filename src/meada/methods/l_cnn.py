@@ -65,7 +65,7 @@ def l_cnn(*, domains: int = 3, error: float = 0.1, max_rank: int = 512) -> Metho
 
 
 class Descriptors(nn.Module):
-    """z = (e_i, 1) for each domain of the pool, whatever number it goes by.
+    """z = (e_i, 1) for each domain of the pool; domain numbers are arbitrary.
 
     >>> Descriptors((4, 9), 3)(9)
     tensor([0., 1., 0., 1.])
@@ -108,12 +108,12 @@ class LowRank(nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        """W(z), whole."""
+        """The full weight W(z)."""
         w = torch.einsum("oa,abk,ib->oik", self.u_out, self._core_of_domain(), self.u_in)
         return w.view(*w.shape[:2], *self.rest)
 
     def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *more: Any) -> None:
-        """Ranks are those of the file: the network that they were found on may not be at hand."""
+        """Use the ranks in the file, since the network from which they were computed may be missing."""
         for name, own in self._parameters.items():
             given = state.get(prefix + name)
             if own is not None and given is not None and name in ("core", "u_out", "u_in"):
@@ -125,23 +125,23 @@ class LowRankConv2d(LowRank, nn.Conv2d): ...  # type: ignore[override]
 
 
 class LowRankLinear(LowRank, nn.Linear):  # type: ignore[override]
-    """A linear layer; factor by factor, which is cheaper than making W(z)."""
+    """A linear layer that multiplies by the factors, which is cheaper than computing W(z)."""
 
     def forward(self, input: Tensor) -> Tensor:
         narrow = linear(input, self.u_in.T)
         return linear(linear(narrow, self._core_of_domain()[..., 0]), self.u_out, self.bias)
 
 
-TWINS: dict[type[nn.Module], type[LowRank]] = {nn.Linear: LowRankLinear, nn.Conv2d: LowRankConv2d}
+LOW_RANK_LAYERS: dict[type[nn.Module], type[LowRank]] = {nn.Linear: LowRankLinear, nn.Conv2d: LowRankConv2d}
 
 
 def describing(net: nn.Module, z: Descriptor) -> AbstractContextManager[None]:
-    """Every forward pass inside is that of the domain which ``z`` describes."""
+    """Inside, forward passes use the domain descriptor ``z``."""
     return temporarily([m for m in net.modules() if isinstance(m, LowRank)], "descriptor", z)
 
 
 def to_low_rank(net: nn.Module, *, domains: int = 3, error: float = 0.1, max_rank: int = 512) -> nn.Module:
-    """A copy of ``net`` whose every Linear and Conv2d has W(z) for its weight.
+    """A copy of ``net`` in which every Linear and Conv2d has the weight W(z).
 
     It begins as ``net`` up to the decomposition's error, for every descriptor: the agnostic slice
     is the given weight, the domains' own slices are zero. Names of submodules stay; biases are
@@ -153,14 +153,14 @@ def to_low_rank(net: nn.Module, *, domains: int = 3, error: float = 0.1, max_ran
     """
     if any(isinstance(module, LowRank) for module in net.modules()):
         return net
-    layers = {name: m for name, m in net.named_modules() if type(m) in TWINS}
+    layers = {name: m for name, m in net.named_modules() if type(m) in LOW_RANK_LAYERS}
     if not layers:
         raise MeadaError(f"{type(net).__name__} has no Linear and no Conv2d to decompose")
     for name, layer in layers.items():
         if isinstance(layer.weight, UninitializedParameter) or "weight" not in layer._parameters:
             raise MeadaError(f"layer '{name}' must have a weight of its own, got one that is computed or lazy")
     net = deepcopy(net)
-    for module in [m for m in net.modules() if type(m) in TWINS]:
+    for module in [m for m in net.modules() if type(m) in LOW_RANK_LAYERS]:
         _make_low_rank(module, domains, error, max_rank)
     return net
 
@@ -177,7 +177,7 @@ def _make_low_rank(layer: nn.Module, domains: int, error: float, max_rank: int) 
     if 1 - (agnostic.norm() / w.norm()) ** 2 > 2 * error**2:  # noise cut by max_rank: most of its
         agnostic *= w.norm() / agnostic.norm()  # norm would go, and the activations with it
     core = torch.cat([torch.zeros(domains, *agnostic.shape).to(w), agnostic[None]])
-    layer.__class__ = TWINS[type(layer)]
+    layer.__class__ = LOW_RANK_LAYERS[type(layer)]
     layer.rest = tuple(weight.shape[2:])  # type: ignore[assignment]
     for name, factor in {"core": core, "u_out": u_out, "u_in": u_in, "u_domain": torch.eye(domains + 1)}.items():
         layer.register_parameter(name, nn.Parameter(factor.to(w).contiguous(), weight.requires_grad))
@@ -199,7 +199,7 @@ def leading(w: Matrix, error: float, max_rank: int) -> Matrix:
 
 
 def _left_space(w: Matrix, rank: int) -> Matrix:
-    """Left singular vectors: all of them where rows are few, else about the first ``rank`` of them.
+    """Left singular vectors: all for few rows, else about the first ``rank``.
 
     These are found by the power method, from columns of W itself, so that no random numbers are drawn.
     """

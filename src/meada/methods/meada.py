@@ -112,7 +112,7 @@ def harden(
 def append_in_blocks(
     pool: Pool, parents: Labels, children: Callable[[Labels], Images], context: Context, *, block: int, kind: str = ""
 ) -> None:
-    """Give each of ``parents`` a child; ``children`` makes those of up to ``block`` parents.
+    """Append one child per parent; ``children`` makes those of up to ``block`` parents.
 
     Progress is reported after each block. What an earlier process wrote for the same seed, step and
     ``kind`` of children is not made again; several processes share the blocks out.

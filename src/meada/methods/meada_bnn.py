@@ -32,7 +32,7 @@ def meada_bnn(
     temperature: float = 1.0, rho: float = -5.0, pi: float = 0.25, minus_log_sigma1: float = 0.0,
     minus_log_sigma2: float = 6.0,
 ) -> Method:  # fmt: skip
-    """The network becomes Bayesian, the loss its free energy, and the ascent's h an expectation.
+    """A Bayesian network trained with the free energy; the ascent's h is an expectation over weights.
 
     Args, next to those of :func:`meada.methods.meada.meada`:
         posterior_draws: T of the maximisation phase.

@@ -74,7 +74,7 @@ def metareg(
 
 
 class Regulariser(nn.Module):
-    """R_phi, a weight phi_k for every weight and bias of a head; at first all are zero."""
+    """R_phi, with a coefficient phi_k for every weight and bias of a head, initially zero."""
 
     def __init__(self, layer: nn.Linear) -> None:
         super().__init__()

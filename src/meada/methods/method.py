@@ -1,4 +1,4 @@
-"""What a training method is: a loss, what a round adds to the pool, and further slots with neutral defaults."""
+"""A training method: a loss, a function that grows the pool in each round, and optional parts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from meada.types import Batch, Families, Scalar
 
 @dataclass(frozen=True)
 class Parts:
-    """Modules and optimisers of a method's own: trained, moved, saved and resumed with the network.
+    """Additional modules and optimisers of a method: trained, moved, saved and resumed with the network.
 
     Each step, the loss is differentiated once and every optimiser here steps next to the network's.
     """
@@ -27,7 +27,7 @@ class Parts:
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """What a method may need and must not reach for globally."""
+    """Arguments of a method's functions, such as the step and random generators."""
 
     generator: torch.Generator = field(default_factory=torch.Generator)  # of this step or round
     own: torch.Generator | None = None  # of this process; nothing: the same one
@@ -46,7 +46,7 @@ class Context:
 
     @property
     def each(self) -> torch.Generator:
-        """For what is drawn sample by sample; ``generator`` is for what a step draws once.
+        """Random numbers per sample; ``generator`` is for those drawn once per step.
 
         Processes that share a batch draw the same from ``generator``, each its own from this one.
         """

@@ -10,7 +10,7 @@ from meada.types import Batch, Labels, Logits, Scalar
 
 
 def mixup(*, alpha: float = 1.0) -> Method:
-    """Each image blended with another of its batch; one share lambda ~ Beta(alpha, alpha) a step.
+    """Blend each image with another of its batch; one lambda ~ Beta(alpha, alpha) per step.
 
     ``alpha`` is 1 as the paper has it for CIFAR.
     """
@@ -29,5 +29,5 @@ def mixup(*, alpha: float = 1.0) -> Method:
 
 
 def shared_loss(logits: Logits, y: Labels, other: Labels, share: float) -> Scalar:
-    """Cross-entropy to a label that is ``y`` by ``share`` and ``other`` by the rest."""
+    """Cross-entropy with the mixed label: weight ``share`` on ``y``, the rest on ``other``."""
     return share * cross_entropy(logits, y) + (1 - share) * cross_entropy(logits, other)

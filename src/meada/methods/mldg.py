@@ -49,7 +49,7 @@ def mldg(*, alpha: float = 1e-3, beta: float = 1.0, order: Literal["second", "fi
 
 
 def loss_of(net: nn.Module, theta: dict[str, Tensor], batch: Batch, places: Places) -> Scalar:
-    """The risks of some domains, added up, with ``theta`` for the network's weights."""
+    """Sum of the losses of some domains, with the weights ``theta``."""
     x, y = batch.x[torch.cat(places)], batch.y[torch.cat(places)]
     ce = cross_entropy(functional_call(net, theta, (x,)), y, reduction="none")
     return summed(ce, list(torch.arange(len(y), device=y.device).split([len(of_one) for of_one in places])))

@@ -18,7 +18,7 @@ from meada.types import Images, Labels, PerSample
 
 @wraps(meada, assigned=())  # the arguments are ME-ADA's, all of them
 def noise(*, grow: Rule = "pool", block: int = 128, **ascent: Any) -> Method:
-    """ME-ADA's pool, sizes and schedule without its direction.
+    """ME-ADA's pool, perturbation sizes and schedule with random directions.
 
     The ascent is computed too: the noise moves a sample by the same distance.
 
@@ -40,8 +40,8 @@ def noise(*, grow: Rule = "pool", block: int = 128, **ascent: Any) -> Method:
         append_in_blocks(pool, chosen, elsewhere, context, block=block, kind="noise, ")
         if short:
             warnings.warn(
-                f"round {context.round + 1}: noise within [0, 1] falls short of ME-ADA's size for "
-                f"{short} of {len(chosen)} samples, which went as far as they could",
+                f"round {context.round + 1}: noise clamped to [0, 1] is smaller than ME-ADA's "
+                f"perturbation for {short} of {len(chosen)} samples",
                 stacklevel=2,
             )
 
@@ -55,7 +55,7 @@ def noise(*, grow: Rule = "pool", block: int = 128, **ascent: Any) -> Method:
 
 
 def climbed(net: nn.Module, pool: Pool, index: Labels, context: Context, climb: Grow) -> PerSample:
-    """How far ME-ADA's ascent takes each of these samples."""
+    """Norm of ME-ADA's perturbation of each sample."""
     x = pool.images(index)
     alone = Pool(x, pool.labels[index])  # every rule of growth perturbs all of a new pool
     climb(net, alone, replace(context, tell=lambda done, total: None, world=World()))
@@ -63,7 +63,7 @@ def climbed(net: nn.Module, pool: Pool, index: Labels, context: Context, climb: 
 
 
 def directions(x: Images, index: Labels, context: Context) -> Images:
-    """Gaussian, from a stream that belongs to (seed, round, place in the pool) alone."""
+    """Gaussian directions, keyed by (seed, round, position in the pool)."""
     own = sample_streams(context.seed, "noise in place of the ascent", context.round, index.numpy())
     drawn: Tensor = torch.from_numpy(own.normal(x.shape[1:]))
     return drawn.to(x)
@@ -93,7 +93,7 @@ def displaced(x: Images, direction: Images, size: PerSample) -> Images:
 
 
 def scale(g: Tensor, room: Tensor, size: Tensor) -> Tensor:
-    """The s at which ``min(s * g, room)`` has the norm ``size``; the last stop if it never has."""
+    """The s for which ``min(s * g, room)`` has the norm ``size``; the largest useful s if there is none."""
     stop, order = (room / g).sort(1)
     stopped = room.gather(1, order).square().cumsum(1)
     moving = g.gather(1, order).square().flip(1).cumsum(1).flip(1)  # from this pixel on

@@ -58,7 +58,7 @@ def par(
 
 
 def reverse(x: Tensor, weight: float) -> Tensor:
-    """The identity, whose gradient is turned round and scaled (Ganin and Lempitsky, 2015).
+    """Gradient reversal: the identity with a negated and scaled gradient (Ganin and Lempitsky, 2015).
 
     >>> x = torch.ones(2, requires_grad=True)
     >>> reverse(x, 0.5).sum().backward()
@@ -72,12 +72,12 @@ def reverse(x: Tensor, weight: float) -> Tensor:
 
 
 def patch_loss(logits: Map, y: Labels) -> Scalar:
-    """Cross-entropy of the image's class, averaged over images and places."""
+    """Cross-entropy of the image's class, averaged over images and positions."""
     return cross_entropy(logits, y[:, None, None].expand(-1, *logits.shape[2:]))
 
 
 def patch_classifier(channels: int, widths: Sequence[int], kernel: int) -> nn.Sequential:
-    """The first layer sees ``kernel`` x ``kernel`` places, the others one; ReLU between them."""
+    """A ``kernel`` x ``kernel`` convolution, then 1x1 convolutions; ReLU between them."""
     layers: list[nn.Module] = []
     for number, width in enumerate(widths):
         size = kernel if number == 0 else 1
@@ -88,7 +88,7 @@ def patch_classifier(channels: int, widths: Sequence[int], kernel: int) -> nn.Se
 
 @contextmanager
 def layer_outputs(net: nn.Module, layer: str) -> Iterator[list[Map]]:
-    """What ``layer``, or the first convolution, gives in the forward passes inside; the latest comes last."""
+    """Collect the outputs of ``layer`` (default: the first convolution) in the forward passes inside."""
     seen: list[Map] = []
     convolutions = (module for module in net.modules() if isinstance(module, nn.Conv2d))
     chosen = submodule(net, layer, "par: layer") if layer else next(convolutions, None)

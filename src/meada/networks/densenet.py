@@ -9,7 +9,7 @@ from meada.networks.resnet import cifar_network, zero_bias_head
 
 
 class DenseLayer(nn.Module):
-    """A 3x3 convolution that adds ``growth`` channels to what came in."""
+    """A 3x3 convolution whose ``growth`` output channels are concatenated to its input."""
 
     def __init__(self, inputs: int, growth: int) -> None:
         super().__init__()
@@ -21,7 +21,7 @@ class DenseLayer(nn.Module):
 
 
 class DenseBottleneck(nn.Module):
-    """The same behind a 1x1 convolution to four times ``growth`` channels: the B of DenseNet-BC."""
+    """A DenseLayer after a 1x1 convolution to four times ``growth`` channels: the B of DenseNet-BC."""
 
     def __init__(self, inputs: int, growth: int) -> None:
         super().__init__()

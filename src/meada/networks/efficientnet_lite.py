@@ -121,7 +121,7 @@ def scaled(channels: int, width: float) -> int:
 
 
 def convolution(inputs: int, outputs: int, kernel: int = 1, stride: int = 1, groups: int = 1) -> nn.Conv2d:
-    """Padded to the same size; a strided one by :func:`padded`, by the size of its input."""
+    """A convolution with "same" padding; by :func:`padded` if strided."""
     padding = kernel // 2 if stride == 1 else 0
     conv = nn.Conv2d(inputs, outputs, kernel, stride, padding, groups=groups, bias=False)
     nn.init.normal_(conv.weight, std=(2 * groups / (kernel**2 * outputs)) ** 0.5)  # He et al., fan-out of a group

@@ -76,7 +76,7 @@ def embedding_width(net: nn.Module, x: Images, embedding: str | None = None) -> 
 
 
 def check_fits(net: nn.Module, x: Images, labels: Tensor) -> None:
-    """Refuse images and labels that the network cannot take, before any work is done."""
+    """Refuse images and labels that the network does not accept, before any work is done."""
     with frozen(net), torch.no_grad():
         classes = forward_pass(net, x).shape[1]
     if not 0 <= int(labels.min()) <= int(labels.max()) < classes:
@@ -84,7 +84,7 @@ def check_fits(net: nn.Module, x: Images, labels: Tensor) -> None:
 
 
 def forward_pass(net: nn.Module, x: Images) -> Logits:
-    """The logits of ``x``; images that the network fails on are named."""
+    """The logits of ``x``; errors of the network name the shape of the images."""
     try:
         return logits_of(net(x), len(x))
     except (MeadaError, torch.OutOfMemoryError):
@@ -120,7 +120,7 @@ def logits_of(output: Any, n: int) -> Logits:
 
 
 def plain_logits(output: Any) -> Any:
-    """``output`` itself, or the logits in it where it is a dict, a dataclass or a tuple that has them."""
+    """``output`` itself, or its logits if it is a dict, a dataclass or a tuple."""
     if isinstance(output, Tensor):
         return output
     if isinstance(output, Mapping) and "logits" in output:
@@ -131,7 +131,7 @@ def plain_logits(output: Any) -> Any:
 
 
 def plain_output(net: nn.Module) -> RemovableHandle:
-    """Inside this context ``net(x)`` gives the logits alone, whatever the network wraps them in."""
+    """Inside, ``net(x)`` returns the logits only, without a wrapping dict, dataclass or tuple."""
     return net.register_forward_hook(lambda _net, _args, output: plain_logits(output))
 
 
@@ -152,7 +152,7 @@ def _flat(seen: dict[str, Any], n: int, embedding: str | None) -> Embedding:
 
 
 def _single(values: Tensor) -> Tensor:
-    """Half precision is for the network alone: objective and update are at least fp32."""
+    """Convert half precision to fp32, in which objective and update are computed."""
     return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values
 
 
@@ -175,7 +175,7 @@ def head_of(net: nn.Module) -> nn.Linear:
 
 
 def set_head(net: nn.Module, layer: nn.Module) -> nn.Module:
-    """Put ``layer`` in the place of the head; return the same network."""
+    """Replace the head by ``layer``; return the same network."""
     owner, _, leaf = head_name(net).rpartition(".")
     setattr(net.get_submodule(owner), leaf, layer)
     return net

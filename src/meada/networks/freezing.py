@@ -46,7 +46,7 @@ def frozen(net: nn.Module, stochastic: Collection[str] = ()) -> Iterator[None]:
 
 @contextmanager
 def batch_norm_frozen(net: nn.Module) -> Iterator[None]:
-    """Train with the batch-norm statistics that are there: they are used and do not move.
+    """Use the running batch-norm statistics during training and do not update them.
 
     For fine-tuning: statistics of millions of photographs are better than those of a few small
     batches. Weights and biases of the layers still train. Whoever calls ``net.train()`` inside does
@@ -116,7 +116,7 @@ def channels_last(net: nn.Module) -> Iterator[None]:
     >>> net[0].weight is own
     True
     """
-    swapped = [(module, weight) for module in net.modules() if (weight := _other_layout(module)) is not None]
+    swapped = [(module, weight) for module in net.modules() if (weight := _weight_to_convert(module)) is not None]
     copies = {
         weight: nn.Parameter(weight.detach().clone(memory_format=torch.channels_last), weight.requires_grad)
         for _, weight in swapped
@@ -130,8 +130,8 @@ def channels_last(net: nn.Module) -> Iterator[None]:
             module._parameters["weight"] = weight
 
 
-def _other_layout(module: nn.Module) -> nn.Parameter | None:
-    """The weight that a convolution owns, on a CPU and not channels-last."""
+def _weight_to_convert(module: nn.Module) -> nn.Parameter | None:
+    """The weight of a convolution on a CPU that is not yet channels-last."""
     weight = module._parameters.get("weight") if isinstance(module, nn.Conv2d | nn.ConvTranspose2d) else None
     if weight is None or weight.device.type != "cpu" or weight.is_contiguous(memory_format=torch.channels_last):
         return None

@@ -18,7 +18,7 @@ CIFAR_STD = (0.5, 0.5, 0.5)
 
 
 class Normalise(nn.Module):
-    r"""Pixels to :math:`(x - \mu) / \sigma`, channel by channel; a number serves all channels.
+    r"""Map pixels to :math:`(x - \mu) / \sigma` per channel; a single number is used for all channels.
 
     >>> Normalise(0.5, 0.5)(torch.tensor([0.0, 0.5, 1.0]).reshape(1, 3, 1, 1)).flatten()
     tensor([-1.,  0.,  1.])
@@ -56,7 +56,7 @@ def _numbers(given: float | Sequence[float], name: str) -> list[float]:
 
 
 def with_normalisation(net: nn.Module, mean: float | Sequence[float], std: float | Sequence[float]) -> nn.Module:
-    """The network for images in [0, 1] of one that was trained on normalised images; they share their weights.
+    """A network for images in [0, 1] from one trained on normalised images; both share their weights.
 
     >>> net = with_normalisation(nn.Flatten(), mean=0.5, std=0.5)
     >>> net(torch.tensor([0.0, 0.5, 1.0]).reshape(1, 3, 1, 1))

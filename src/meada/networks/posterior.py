@@ -26,7 +26,7 @@ Dropout = nn.Dropout | nn.Dropout1d | nn.Dropout2d | nn.Dropout3d  # the last th
 
 @dataclass(frozen=True, kw_only=True)
 class Posterior:
-    """How to sample a network that is random: Bayesian, or with MC-dropout.
+    """How to sample a Bayesian network or one with MC dropout.
 
     Args:
         samples: posterior samples, T of the supplement; a network without randomness is its own only sample.
@@ -115,7 +115,7 @@ def _masking(layers: dict[Dropout, str], sample: WeightSample) -> Iterator[None]
 
 @contextmanager
 def _seeded(sample: WeightSample, stochastic: Collection[str]) -> Iterator[None]:
-    """Other random layers that are named: the same numbers for the same sample and batch."""
+    """Seed other random layers: the same numbers for the same sample and batch."""
     with torch.random.fork_rng(enabled=bool(stochastic)):
         if stochastic:
             torch.manual_seed(key(*sample.names))

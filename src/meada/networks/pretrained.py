@@ -92,7 +92,7 @@ def _is_plain(name: object, value: object) -> bool:
 
 
 def _check_values(path: Path, fits: dict[str, Tensor], wanted: Mapping[str, Tensor]) -> None:
-    """Refuse what copying would hide: whole or complex numbers for real ones, and broken ones."""
+    """Refuse integer or complex tensors for real ones, and non-finite values."""
     if other := [n for n, v in fits.items() if v.is_floating_point() != wanted[n].is_floating_point()]:
         kinds = f"{fits[other[0]].dtype} instead of {wanted[other[0]].dtype}"
         raise MeadaError(f"{path} must have numbers of the network's type, got {kinds} in {_some(other)}")
@@ -101,7 +101,7 @@ def _check_values(path: Path, fits: dict[str, Tensor], wanted: Mapping[str, Tens
 
 
 def _differences(state: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]]) -> str:
-    """The middle of a sentence: what the file lacks, what it has beyond, what has another shape."""
+    """Part of an error message: missing tensors, additional ones, and those of another shape."""
     missing = [n for n in shapes if n not in state and not n.endswith(OPTIONAL)]
     beyond = [n for n in state if n not in shapes]
     other = {n: tuple(state[n].shape) for n in shapes if n in state and tuple(state[n].shape) != shapes[n]}
@@ -115,7 +115,7 @@ def _differences(state: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ..
 
 
 def _some(names: Iterable[str], shown: int = 3) -> str:
-    """The first few names and how many there are.
+    """The first few names and their number.
 
     >>> _some(["a", "b"]), _some("abcde")
     ('a, b', 'a, b, c and 2 more')
@@ -131,7 +131,7 @@ LATER_FORM = re.compile(r"torchvision|v1[._-]?5(?!\d)|v1[b-s]\b|resnet\d+-[0-9a-
 
 
 def variant_warning(net: nn.Module, path: Path) -> str:
-    """A sentence where the file's name or metadata say another form of ResNet than ``net`` is; else nothing."""
+    """A warning if the file's name or metadata state another form of ResNet than that of ``net``."""
     said = path.name
     if path.suffix == ".safetensors":
         with safe_open(path, framework="pt") as file:
@@ -147,7 +147,7 @@ def variant_warning(net: nn.Module, path: Path) -> str:
 
 
 def bottleneck_form(net: nn.Module) -> str:
-    """``v1`` or ``v1.5`` by which convolution of the bottlenecks strides; empty where there are none."""
+    """``v1`` or ``v1.5`` by which convolution of the bottlenecks has the stride; empty without bottlenecks."""
     pairs = [(getattr(block, "conv1", None), getattr(block, "conv2", None)) for block in net.modules()]
     for first, second in pairs:
         if isinstance(first, nn.Conv2d) and isinstance(second, nn.Conv2d) and first.kernel_size == (1, 1):

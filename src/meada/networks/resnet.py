@@ -30,7 +30,7 @@ class BasicBlock(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """1x1 down, 3x3 in ``groups``, 1x1 up, next to a shortcut; the 3x3 strides, as in torchvision.
+    """1x1 down, 3x3 in ``groups``, 1x1 up, next to a shortcut; the 3x3 has the stride, as in torchvision.
 
     ``shortcut`` is the name that the shortcut's weights go by in state dicts.
     """
@@ -91,7 +91,7 @@ def cifar_network(head: nn.Linear, **layers: nn.Module) -> nn.Sequential:
 def stages(
     block: Callable[[int, int, int], nn.Module], inputs: int, outputs: Sequence[int], counts: Sequence[int]
 ) -> Iterator[nn.Sequential]:
-    """Stages of blocks, made from input channels, output channels and stride; each stage but the first strides."""
+    """Stages of blocks (input channels, output channels, stride); each stage but the first has stride 2."""
     for k, (channels, count) in enumerate(zip(outputs, counts, strict=True)):
         first = block(inputs, channels, 2 if k else 1)
         yield nn.Sequential(first, *(block(channels, channels, 1) for _ in range(count - 1)))
@@ -157,7 +157,7 @@ def resnext(num_classes: int = 10, *, cardinality: int = 32, base_width: int = 4
 
 
 def _begin_small(stages: nn.Sequential) -> None:
-    """Features with which Table 3's learning rate of 0.1 holds from the first step.
+    """Initialise so that Table 3's learning rate of 0.1 is stable from the first step.
 
     At even odds the head's loss has a curvature of ``|z|^2 / 10`` for ten classes; Nesterov's steps
     with momentum 0.9 grow without bound where 0.1 times it is above 1.36. Summed blocks have
@@ -214,5 +214,5 @@ def wideresnet(num_classes: int = 10, *, depth: int = 40, widen: int = 2, dropou
 
 
 def wideresnet16_1(num_classes: int = 10) -> nn.Sequential:
-    """WideResNet-16-1, 175,066 weights for ten classes: what two cores train in minutes."""
+    """WideResNet-16-1, 175,066 weights for ten classes: trains in minutes on two cores."""
     return wideresnet(num_classes, depth=16, widen=1)

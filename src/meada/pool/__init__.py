@@ -23,7 +23,7 @@ Store = Literal["float32", "uint8"]
 
 @dataclass(frozen=True)
 class Block:
-    """The samples born in one round; round 0 is the source."""
+    """The samples added in one round; round 0 is the source."""
 
     images: Tensor | DiskImages  # floats in [0, 1] or 8 bits, in memory or on disk
     labels: Labels
@@ -33,7 +33,7 @@ class Block:
 
 
 class Pool:
-    """Blocks in order of birth; block 0 is the source and is never altered.
+    """Blocks in order of rounds; block 0 is the source and never changes.
 
     Args:
         store: how new samples are held: ``float32`` as they are, or ``uint8``, rounded.
@@ -111,7 +111,7 @@ class Pool:
         return out
 
     def append(self, images: Images, parents: Labels) -> None:
-        """Add a block at once; what each sample descends from comes from its parent."""
+        """Add a complete block; each sample's source is that of its parent."""
         growth = self.grow(parents)
         growth.write(images[growth.done :])
         growth.close()
@@ -125,13 +125,13 @@ class Pool:
         return Growth(self, parents, origin, world or World())
 
     def adopt(self, rounds: int) -> None:
-        """Take back the first ``rounds`` blocks that an earlier process finished in ``folder``."""
+        """Reload the first ``rounds`` blocks that an earlier process finished in ``folder``."""
         assert self.folder is not None
         while self.rounds < rounds:
             path = block_path(self.folder, self.rounds + 1)
             parents = path.with_suffix(".parents.npy")
             if not (path.exists() and parents.exists()):
-                raise MeadaError(f"{path}: the pool's block is missing; train again")
+                raise MeadaError(f"{path}: this block of the pool is missing; train again")
             images = read_block(path, on_disk=self._spills(path.stat().st_size))
             check_block(path, len(images), images.nbytes)
             read_bytes(parents)  # refused if it is not what was written
@@ -153,7 +153,7 @@ class Pool:
 
 
 class Growth:
-    """A block being born: written piece by piece, and then part of the pool.
+    """A block in progress: written piece by piece, then added to the pool.
 
     ``done`` samples are there already when an earlier process was killed in the middle.
     """
@@ -176,16 +176,16 @@ class Growth:
 
     @property
     def done(self) -> int:
-        """Samples that are there, as far as this process knows."""
+        """Number of samples written, as far as this process knows."""
         return int(self.there.sum())
 
     @property
     def reckoned(self) -> int:
-        """The same, if the other processes are as fast as this one."""
+        """Estimated number of samples written, if the other processes are as fast as this one."""
         return min(self._before + (self.done - self._before) * self.world.size, len(self.parents))
 
     def pieces(self, size: int) -> list[Labels]:
-        """Places of the samples that are still to be made, in blocks of ``size`` that lie fixed.
+        """Indices of the samples still to be made, in fixed blocks of ``size``.
 
         Of several processes each has its share of them, whole blocks next to each other.
         """
@@ -194,7 +194,7 @@ class Growth:
         return list(self.world.mine(self._missing))
 
     def write(self, images: Images, at: int | None = None) -> None:
-        """In the place ``at``, or after all that is there where they are written in order."""
+        """Write samples at ``at``, or after those already written."""
         at, held = self.done if at is None else at, as_stored(images, self.pool.dtype)
         if self._file:
             self._file.write(held, at)
@@ -220,19 +220,19 @@ def block_path(folder: Path, number: int) -> Path:
 
 
 def _rows(images: Tensor | DiskImages, index: Labels) -> Tensor:
-    """Whole images are copied at once: twenty times as quick as indexing them."""
+    """Select images; ``index_select`` is twenty times as fast as indexing."""
     return images.index_select(0, index) if isinstance(images, Tensor) else images[index]
 
 
 def as_float(images: Tensor) -> Images:
-    """Floats in [0, 1] of the default precision, from whatever a block holds."""
+    """Convert stored images to floats in [0, 1] of the default dtype."""
     if images.dtype == torch.uint8:
         return torch.div(images, 255)  # converts and divides in one pass
     return images.to(torch.get_default_dtype())
 
 
 def as_stored(images: Images, dtype: torch.dtype) -> Tensor:
-    """8 bits are rounded, not truncated.
+    """Convert to the storage type; 8-bit values are rounded, not truncated.
 
     >>> as_stored(torch.tensor([[[[0.9999]]]]), torch.uint8).item()
     255

@@ -62,7 +62,7 @@ class DiskImages:
 
 
 class BlockFile:
-    """One ``.npy`` file of a known shape, a note of what its samples are made with, and checksums of what is written.
+    """One ``.npy`` file of a known shape, a note of how its samples are made, and checksums of its pieces.
 
     A process that dies in the middle leaves all of it behind; the next ones open it and go on, however many they are.
     """
@@ -77,7 +77,7 @@ class BlockFile:
         world.barrier()  # nobody is still reading what the next lines replace
         if world.is_node_writer:
             about = {"shape": list(shape), "dtype": str(dtype), "origin": origin}
-            self.there = torch.from_numpy(self._left_behind(about, shape[0])).byte()
+            self.there = torch.from_numpy(self._intact_samples(about, shape[0])).byte()
             if not self.there.any():
                 for sums in _sums_of(path):
                     sums.unlink()
@@ -93,7 +93,7 @@ class BlockFile:
         self.put(images.contiguous().cpu().numpy().tobytes(), at, len(images))
 
     def put(self, content: bytes, at: int, count: int) -> None:
-        """Put samples in their place, then say so: the checksums never run ahead of the images."""
+        """Write samples, then their checksums."""
         with naming(self.path), open(self.path, "r+b") as file:
             file.seek(self._start + at * self._row)
             file.write(content)
@@ -107,8 +107,8 @@ class BlockFile:
             file.seek(self._start + at * self._row)
             return file.read(count * self._row)
 
-    def _left_behind(self, about: dict[str, Any], n: int) -> Marks:
-        """The samples of an earlier process that are what was written; all others are made again."""
+    def _intact_samples(self, about: dict[str, Any], n: int) -> Marks:
+        """Mask of intact samples of an earlier process; all others are made again."""
         note = self.path.with_suffix(".json")
         if self.path.is_symlink() or not (self.path.exists() and note.exists()):  # a link is replaced, not followed
             return np.zeros(n, bool)
@@ -119,7 +119,7 @@ class BlockFile:
         return there & same
 
     def _add(self, start: int, stop: int, content: bytes) -> None:
-        """A line of this process's checksums; the header's is the first."""
+        """Append a line to this process's checksums; the first is that of the header."""
         with naming(self._sums), open(self._sums, "a+b") as file:
             if file.tell() and os.pread(file.fileno(), 1, file.tell() - 1) != b"\n":
                 file.write(b"\n")  # a process was killed while it wrote
@@ -127,7 +127,7 @@ class BlockFile:
 
 
 def _holds(note: Path, about: dict[str, Any]) -> bool:
-    """Whether the note of a block says the same of it; one of an earlier version has more keys."""
+    """Whether the block's note matches; notes of earlier versions have more keys."""
     try:
         held = json.loads(regular(note, NOTES).read_text(encoding="utf-8"))
         return {key: held.get(key) for key in about} == about
@@ -136,7 +136,7 @@ def _holds(note: Path, about: dict[str, Any]) -> bool:
 
 
 def samples_in(block: Path, row: int, n: int) -> tuple[Marks, Marks]:
-    """Which of ``n`` samples of ``row`` bytes are what was written, and which are damaged; each piece is read once."""
+    """Masks of intact and of damaged samples (``n`` of ``row`` bytes), by checksum; each piece is read once."""
     pieces, good, bad = _pieces(block), np.zeros(n, bool), np.zeros(n, bool)
     head = block.stat().st_size - n * row
     with open(block, "rb") as file:
@@ -155,7 +155,7 @@ def _sums_of(block: Path) -> list[Path]:
 
 
 def _pieces(block: Path) -> dict[tuple[int, int], set[int]]:
-    """Checksums by first sample and end of the piece; one that was written more than once may have any of several."""
+    """Checksums by first sample and end of the piece; pieces written more than once have several valid ones."""
     found: dict[tuple[int, int], set[int]] = {}
     for path in _sums_of(block):
         for line in regular(path, NOTES).read_bytes().split(b"\n")[:-1]:
@@ -168,7 +168,7 @@ def _pieces(block: Path) -> dict[tuple[int, int], set[int]]:
 
 
 def exchange(file: BlockFile, pieces: Sequence[Labels], world: World) -> None:
-    """Every process's pieces are on disk after this, where each of the others reads them.
+    """Wait until every process's pieces are on disk, readable by all others.
 
     Where all see one folder they are there already. Otherwise their maker sends them round, and
     one process of each machine that lacks them writes them.
@@ -186,12 +186,12 @@ def exchange(file: BlockFile, pieces: Sequence[Labels], world: World) -> None:
 
 
 def read_block(path: Path, *, on_disk: bool) -> Tensor | DiskImages:
-    """The images of a finished block: in memory, or left where they are."""
+    """The images of a finished block: in memory, or memory-mapped."""
     return DiskImages(path) if on_disk else torch.from_numpy(np.array(_mapped(path)))
 
 
 def check_block(path: Path, n: int, size: int) -> None:
-    """Refuse a finished block of ``n`` samples and ``size`` bytes of images that is not what was written."""
+    """Refuse a finished block (``n`` samples, ``size`` bytes of images) that does not match its checksums."""
     if not _sums_of(path):
         warnings.warn(f"{path} has no checksums: damage to it cannot be noticed", stacklevel=2)
     elif missing := n - int(samples_in(path, size // max(n, 1), n)[0].sum()):
@@ -211,7 +211,7 @@ def _mapped(path: Path) -> NDArray[Any]:
 
 
 def _reserve(path: Path, shape: tuple[int, ...], dtype: torch.dtype) -> bytes:
-    """A file of full size whose bytes are claimed now, so that a full disk is found at once; its header."""
+    """Allocate the full file, so that a full disk is noticed at once; return its header."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".draft")
     header = {"descr": np.lib.format.dtype_to_descr(np.dtype(NUMPY[dtype])), "fortran_order": False, "shape": shape}

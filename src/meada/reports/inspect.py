@@ -1,4 +1,4 @@
-"""What the maximisation rounds of a run did: a table, pictures of the samples, and spectra."""
+"""Show the maximisation rounds of a run: a table, pictures of the samples, and spectra."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,14 +23,14 @@ HIGH = 4  # bands from here up lie at a quarter of a cycle a pixel and above
 
 
 def load_rounds(folder: RunFolder) -> list[dict[str, Any]]:
-    """From the record, or from the log of a run that is not finished."""
+    """Rounds from the record, or from the log of an unfinished run."""
     if not folder.finished and not folder.log.exists():
         raise MeadaError(f"{folder.path} must hold a run to inspect, got neither record.json nor log.jsonl")
     lines = folder.load_record().get("rounds", []) if folder.finished else list(folder.read_log())
     check({"rounds": lines}, {"rounds": [ROUND]}, folder.record if folder.finished else folder.log)
     rounds = [line for line in lines if "round" in line and "ce" in line]
     if not rounds:
-        raise MeadaError(f"{folder.path}: no maximisation round has ended, or its method has none")
+        raise MeadaError(f"{folder.path}: no maximisation round has ended, or the method has none")
     return rounds
 
 
@@ -55,9 +55,9 @@ def print_rounds(rounds: Lines, *, title: str) -> None:
 
 
 def draw(rounds: Lines, folder: RunFolder, out: Path) -> list[Path]:
-    """``rounds.png``: source, adversarial image and difference; ``spectrum.png``."""
+    """Write ``rounds.png`` (source, adversarial image and difference) and ``spectrum.png``."""
     kept = load_gallery(folder)
-    files = {out / "rounds.png": sheet(stacked("What each round made", galleries("", kept)))}
+    files = {out / "rounds.png": sheet(stacked("Samples of each round", galleries("", kept)))}
     powers = {number: kept[f"round-{number}.spectrum"] for number in rounds_kept(kept, "spectrum")}
     if powers and (known := [line for line in rounds if "spectrum" in line]):
         files[out / "spectrum.png"] = spectrum(known, powers)
@@ -67,7 +67,7 @@ def draw(rounds: Lines, folder: RunFolder, out: Path) -> list[Path]:
 
 
 def spectrum(rounds: Lines, powers: Mapping[int, Tensor]) -> Figure:
-    """Radial profiles against white noise, then the mean energy of each round over the plane."""
+    """Plot radial profiles relative to white noise, then the mean 2D power spectrum of each round."""
     figure = Figure(figsize=(4 + 2.2 * len(powers), 3))
     profile, *planes = figure.subplots(1, 1 + len(powers), width_ratios=[1.8, *[1] * len(powers)], squeeze=False)[0]
     bands = rounds[0]["spectrum"]
@@ -91,7 +91,7 @@ def spectrum(rounds: Lines, powers: Mapping[int, Tensor]) -> Figure:
 
 
 def _cells(line: Mapping[str, Any]) -> dict[str, str]:
-    """The rows of a round's column, with names short enough for three rounds on a terminal."""
+    """Rows of a round's column, with short names so that three rounds fit on a terminal."""
     bound, share = line.get("bound", {}), line.get("rise", {}).get("share_of_ce")
     pair = lambda key: "from {:.3f} to {:.3f}".format(*line[key]) if line.get(key) else ""
     number = lambda value: "" if value is None else f"{value:.3f}"
@@ -104,7 +104,7 @@ def _cells(line: Mapping[str, Any]) -> dict[str, str]:
         "  a sharper bound": number(bound.get("sharper")),
         "rise: share of CE, of beta h": "" if share is None else f"{100 * share:.0f} %, {100 * (1 - share):.0f} %",
         "transport cost": f"{line['cost']:.3g}",
-        "levels of 255: median, most": f"{255 * line['linf_median']:.1f}, {255 * line['linf_max']:.1f}",
+        "change of 255: median, max": f"{255 * line['linf_median']:.1f}, {255 * line['linf_max']:.1f}",
     }
 
 

@@ -1,4 +1,4 @@
-"""Watch runs while they train: on the terminal, or as a report served on this machine alone."""
+"""Watch runs while they train: on the terminal, or as a report served on 127.0.0.1."""
 
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -12,21 +12,21 @@ from meada.runs.run_folder import RunFolder
 
 HOST = "127.0.0.1"
 # The rules by which a checkpoint may be chosen, in the words of somebody who has not met them.
-CHOOSERS = {
+RULE_DATA = {
     "source_val": "held-out training data",
-    "crafted": "held-out data with made-up shifts",
+    "crafted": "held-out data with synthetic shifts",
     "oracle": "the test data itself (oracle)",
 }
 EVERY = 10  # seconds between visits of a page whose run goes on
 
 
 def going_on(folder: Path) -> bool:
-    """Whether any run in the folder or below it is being trained."""
+    """Whether any run in the folder or its subfolders is being trained."""
     return any(RunFolder(lock.parent).locked for lock in folder.rglob(".lock"))
 
 
 def lines(folder: Path) -> Iterator[str]:
-    """What a terminal shows of every run in the folder."""
+    """Lines for the terminal about every run in the folder."""
     return (line for run in find_runs([folder]) for line in _about(run))
 
 
@@ -41,8 +41,8 @@ def _about(run: Run) -> Iterator[str]:
     for line in [line for line in run.log if "loss" in line][-1:]:
         yield f"  at step {line['step']:,}: loss {line['loss']:.4f}"
     for line in [line for line in run.log if "scores" in line][-1:]:
-        scores = ", ".join(f"{CHOOSERS.get(rule, rule)} {value:.1f} %" for rule, value in line["scores"].items())
-        yield f"  accuracy at step {line['step']:,}, by what would choose this checkpoint: {scores}"
+        scores = ", ".join(f"{RULE_DATA.get(rule, rule)} {value:.1f} %" for rule, value in line["scores"].items())
+        yield f"  accuracy at step {line['step']:,} on the data of each selection rule: {scores}"
     for line in run.record.get("rounds", []):
         ce = "; cross-entropy from {:.3f} to {:.3f}".format(*line["ce"]) if "ce" in line else ""
         yield f"  round {line['round']}: training set of {line['pool']:,} images{ce}"
@@ -51,7 +51,7 @@ def _about(run: Run) -> Iterator[str]:
 
 
 def server(folder: Path, port: int = 0) -> ThreadingHTTPServer:
-    """Bound to 127.0.0.1; port 0 is any free one. There is one page, and no file is ever read
+    """A server on 127.0.0.1; port 0 picks a free one. There is one page, and no file is ever read
 
     by the name that a visitor gives.
     """
@@ -82,7 +82,7 @@ def server(folder: Path, port: int = 0) -> ThreadingHTTPServer:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """The terminal is the run's."""
+            """Do not log requests: the terminal shows the run."""
 
     try:
         return ThreadingHTTPServer((HOST, port), Page)
@@ -91,5 +91,5 @@ def server(folder: Path, port: int = 0) -> ThreadingHTTPServer:
 
 
 def page(folder: Path) -> str:
-    """The report; while a run goes on, it asks to be loaded again."""
+    """The report as HTML; it reloads itself while a run is being trained."""
     return to_html(build(find_runs([folder])), refresh=EVERY if going_on(folder) else 0)

@@ -1,4 +1,4 @@
-"""The end of the quickstart: a table on the terminal, pictures, and a report with an introduction."""
+"""Results of the quickstart: a table on the terminal, pictures, and a report with an introduction."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,13 +20,13 @@ TITLE = "Classifying digits of a style not seen in training"
 INTRO = """Three networks of the same shape were trained on {train:,} handwritten digits (MNIST) for the same number of
 steps, then tested on five styles of digits that none of them had seen."""
 SHOWN = "The training digits (top row) and the five styles not seen in training"
-HARD = "Training digits (top row) and views of them that tilted augmentation chose for being hard"
-FOOTNOTE = """One seed: differences of a point or two are within chance. Checkpoint: the last training step; no test
-image had a part in any choice. Command: meada quickstart --seed {seed}"""
+HARD = "Training digits (top row) and hard views of them chosen by tilted augmentation"
+FOOTNOTE = """One seed: differences of a point or two are within chance. Checkpoint: the last training step; no choice
+used test images. Command: meada quickstart --seed {seed}"""
 
 
 def show(folders: Mapping[str, Path], out: Path, shown: Mapping[str, Tensor], views: Mapping[str, Tensor]) -> None:
-    """Print the table, draw the pictures, write the page, and say where it is.
+    """Print the table, draw the pictures, write the page and print its path.
 
     ``shown``: some images of every domain, the training domain first, the same classes of each; ``views``: training
     images and hard views of them.
@@ -38,7 +38,7 @@ def show(folders: Mapping[str, Path], out: Path, shown: Mapping[str, Tensor], vi
     intro = " ".join(INTRO.format(train=int(meada.recipe["data"]["train"])).split())
     domains, hard = examples(SHOWN, shown, name="domains"), examples(HARD, views, name="views")
     kept = rounds("", meada.folder.load_gallery(), meada.classes)
-    made = stacked("What each round of ME-ADA made", kept, name="adversarial")
+    made = stacked("Samples of each round of ME-ADA", kept, name="adversarial")
     table = overview(found, found.groups, "last", "Accuracy (%) on digit styles not seen in training")
     about = [Text(f"{g.label}: {d.about}") for g in found.groups if (d := described(g.method)) and d.about]
     print_blocks([table, *about], console)

@@ -1,4 +1,4 @@
-"""Read a run's folder, finished or not, and check once that what a report relies on is there."""
+"""Read a run's folder, finished or not, and check the entries that reports need."""
 
 import json
 import shlex
@@ -45,7 +45,7 @@ PAIRS = ("ce", "entropy", "plug_in_entropy", "information")  # before and after
 
 @dataclass(frozen=True)
 class Run:
-    """A run's folder as a report sees it; nothing in it is built, called or trained."""
+    """The files of a run's folder; nothing in it is built, called or trained."""
 
     folder: RunFolder
     record: dict[str, Any]  # of an unfinished run: what its recipe and log say so far
@@ -70,12 +70,12 @@ class Run:
 
     @cached_property
     def settings(self) -> Recipe:
-        """The recipe whole and checked; ``recipe`` is what the file says."""
+        """The complete, validated recipe; ``recipe`` is the content of the file."""
         return recipe_in(self.folder)
 
     @cached_property
     def experiment_settings(self) -> dict[str, Any]:
-        """The settings that make the experiment, but for the seed; what an older recipe lacks stands at its default."""
+        """The settings that define the experiment, without the seed; those missing in an older recipe have defaults."""
         names = [table.get("name") for table in self.recipe.values() if isinstance(table, dict)]
         if not any(":" in str(name) for name in names):  # somebody's own file: not run for a report
             with suppress(MeadaError, OSError):
@@ -84,7 +84,7 @@ class Run:
 
     @cached_property
     def changed(self) -> dict[str, Any] | None:
-        """Settings other than the shipped recipe's of this name, scale and seed; None: no such.
+        """Settings that differ from the shipped recipe of this name, scale and seed; None if there is none.
 
         What makes no other experiment (a note, the device) does not count.
         """
@@ -105,7 +105,7 @@ class Run:
 
     @property
     def command(self) -> str:
-        """What trains it again, as it was trained: sums depend on the number of threads."""
+        """The command that repeats the training, with the same number of threads."""
         if self.changed is None:
             recipe = f"{self.folder.recipe}"
         else:
@@ -120,7 +120,7 @@ class Run:
         return self.record["results"].get(rule, {})
 
     def score(self, rule: str, domain: str, domains: Sequence[str], score: str = "accuracy") -> float:
-        """On one domain, or the ``mean`` over ``domains``."""
+        """The score on one domain, or the ``mean`` over ``domains``."""
         results = self.results(rule)
         names = domains if domain == "mean" else (domain,)
         return sum(float(results[name][score]) for name in names) / len(names)
@@ -131,7 +131,7 @@ class Run:
 
     @property
     def machine(self) -> str:
-        """What it computed on: ``1 thread of some CPU``."""
+        """The machine of the run: ``1 thread of some CPU``."""
         threads = self.record["environment"]["threads"]
         return f"{threads} thread{'s' * (threads != 1)} of {self.record['environment']['processor']}"
 
@@ -145,7 +145,7 @@ class Run:
         return self._predictions[1]
 
     def predictions(self, rule: str) -> dict[str, dict[str, Tensor]]:
-        """Domain by domain; empty for runs that wrote none."""
+        """Predictions by domain; empty for runs that wrote none."""
         found = self._predictions[0].get(rule)
         return found.domains if found else {}
 
@@ -154,7 +154,7 @@ class Run:
 
 
 def find_runs(paths: Sequence[Path]) -> list[Run]:
-    """Every run in ``paths`` or below them, each once, in the order of their names."""
+    """All runs in ``paths`` and their subfolders, without repetitions, sorted by name."""
     found: dict[Path, Run] = {}
     for path in paths:
         below = {file.parent for name in ("record.json", "log.jsonl") for file in path.rglob(name)}
@@ -200,7 +200,7 @@ def _recipe(path: Path) -> dict[str, Any]:
 
 
 def check(content: Any, shape: Shape, where: Path, key: str = "") -> None:
-    """Refuse a file whose values are not of the kinds that meada writes.
+    """Refuse a file whose values do not have the types that meada writes.
 
     >>> check({"seconds": {"minimise": "long"}}, RECORD, Path("record.json"))
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Sets of runs: the paper's tables and figures; each run is identified by its recipe and run once."""
+"""Sets of runs: the paper's tables and figures. A run is identified by its recipe and trained once."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from meada.runs.run_folder import RunFolder
 
 @dataclass(frozen=True)
 class Item:
-    """A run, by its recipe."""
+    """A run of a set, identified by its recipe."""
 
     recipe: Recipe
 
@@ -39,5 +39,5 @@ class Item:
 
 
 def runs(out: Path) -> Iterator[RunFolder]:
-    """Every run that was started in ``out``."""
+    """All runs that were started in ``out``."""
     return (RunFolder(path.parent) for path in sorted(out.glob("*/recipe.toml")))

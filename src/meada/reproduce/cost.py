@@ -1,4 +1,4 @@
-"""Estimate a set of runs: hours from records of its kind or from a few timed steps, bytes from its recipe."""
+"""Estimate a set of runs: hours from similar records or from a few timed steps, bytes from the recipes."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,7 +41,7 @@ class Costs:
 
 
 def kind(recipe: Recipe) -> str:
-    """What a run's time depends on: runs of one kind differ in numbers that cost nothing."""
+    """Key of the settings on which a run's time depends."""
     method = {k: recipe.method.get(k) for k in ("name", "steps", "grow", "posterior_draws")}
     data = {k: v for k, v in recipe.data.items() if k != "root"}
     rest = (recipe.network["name"], method, recipe.loss.get("name"), recipe.plan.model_dump(), recipe.precision)
@@ -49,7 +49,7 @@ def kind(recipe: Recipe) -> str:
 
 
 def expected_seconds(items: Sequence[Item], folders: Iterable[Path]) -> dict[str, float]:
-    """For each item of a kind that was run in one of ``folders``: how long that took on average."""
+    """Mean seconds of the runs of each item's kind in ``folders``."""
     took: dict[str, list[float]] = {}
     for folder in {f for out in folders for f in runs(out) if f.finished}:
         try:
@@ -62,7 +62,7 @@ def expected_seconds(items: Sequence[Item], folders: Iterable[Path]) -> dict[str
 
 
 def time_left(waiting: Sequence[Item], running: Mapping[str, float], known: Mapping[str, float], jobs: int) -> str:
-    """In words, from ``known`` seconds by name; ``running`` has the seconds that each has run.
+    """Time left in words, from ``known`` seconds by name; ``running`` has the elapsed seconds of each.
 
     >>> time_left([], {"a": 1800.0}, {"a": 7200.0}, jobs=1)
     'about 1.5 h left'
@@ -78,7 +78,7 @@ def time_left(waiting: Sequence[Item], running: Mapping[str, float], known: Mapp
 
 
 def megabytes(recipe: Recipe) -> float | None:
-    """On disk while it runs: the pool's new blocks, and every copy of the weights; None: size of the data not known."""
+    """Disk space of a run: new blocks of the pool and copies of the weights; None if the data's size is unknown."""
     sizes = sizes_of(recipe.data)
     if sizes is None:
         return None
@@ -89,7 +89,7 @@ def megabytes(recipe: Recipe) -> float | None:
 
 
 def weights(recipe: Recipe, classes: int) -> int:
-    """Bytes of the network that is trained, without making it.
+    """Bytes of the network's weights, without allocating them.
 
     A method that looks at the weights (L-CNN cuts them to a rank) has it counted uncut.
     """
@@ -102,7 +102,7 @@ def weights(recipe: Recipe, classes: int) -> int:
 
 
 def estimated_seconds(items: Sequence[Item], tell: Tell = nothing) -> dict[str, float]:
-    """By the items' names, from a few timed steps with the threads that torch has now.
+    """Seconds by item name, from a few timed steps with torch's current number of threads.
 
     Runs on data whose size is not known before it is read are left out.
     """
@@ -116,7 +116,7 @@ def estimated_seconds(items: Sequence[Item], tell: Tell = nothing) -> dict[str, 
 
 
 def _step_of(recipe: Recipe) -> str:
-    """What the time of a step depends on; how many there are of it does not matter here."""
+    """Key of the settings on which the time of a single step depends."""
     method = {k: v for k, v in recipe.method.items() if k not in ("grow", "beta", "gamma", "units")}
     data = (recipe.data["name"], recipe.data.get("side"), len(recipe.data.get("targets", ())))
     rest = (recipe.network, recipe.loss, recipe.plan.batch_size, recipe.precision)
@@ -138,13 +138,13 @@ def probe(recipe: Recipe, sizes: Sizes) -> Costs:
 def measure(recipe: Recipe, pool: Pool, net: nn.Module) -> Costs:
     """``net`` is trained for a few steps."""
     method, images = method_of(recipe), pool.images(torch.arange(READ))
-    step, climb = _step(recipe, method, net, pool), _climb(recipe, method, net, pool)
+    step, climb = _step(recipe, method, net, pool), _ascent_seconds(recipe, method, net, pool)
     predict(net, images)  # the first one is slower
     return Costs(step, climb, _seconds(lambda: predict(net, images)) / READ)
 
 
 def run_seconds(recipe: Recipe, costs: Costs) -> float | None:
-    """Seconds of all phases; None: the data's size is not known before it is read.
+    """Seconds of all phases; None if the data's size is unknown before it is read.
 
     >>> from meada.runs.recipe import load_recipe
     >>> costs = Costs(step=0.1, climb=0.01, look=0.0)
@@ -172,8 +172,8 @@ def _step(recipe: Recipe, method: Method, net: nn.Module, pool: Pool) -> float:
     return median(after - before for before, after in pairwise(marks))
 
 
-def _climb(recipe: Recipe, method: Method, net: nn.Module, pool: Pool) -> float:
-    """One ascent step on one picture; nothing where the method does not climb."""
+def _ascent_seconds(recipe: Recipe, method: Method, net: nn.Module, pool: Pool) -> float:
+    """Seconds of one ascent step on one picture; 0 if the method has no ascent."""
     steps = recipe.method.get("steps")
     if not steps or method.growth(1, 1) == 1:
         return 0.0

@@ -46,7 +46,7 @@ def on_ray(
     cores: int = 1,
     command: Command = runner.train_command,
 ) -> Outcome:
-    """Run what is not done; the cluster runs as many at a time as its cores allow."""
+    """Run the unfinished runs, as many at a time as the cluster's cores allow."""
     waiting = [item for item in items if not item.done(out)]
     say(f"{len(items)} runs, {len(items) - len(waiting)} done before, {len(waiting)} to go")
     if not waiting:
@@ -76,7 +76,7 @@ def on_ray(
 
 
 def work(toml: str, out: str, token: str, cores: int, command: Command, trust: Sequence[str] = ()) -> dict[str, Any]:
-    """One run, on this node; returns an :class:`End` as a plain dict."""
+    """Train one run on this node; return an :class:`End` as a plain dict."""
     home = Path(out)
     if (home / ".driver").exists() and (home / ".driver").read_text() == token:
         return vars(_trained(toml, home, cores, command, trust))

@@ -24,9 +24,9 @@ from meada.runs.recipe import to_toml
 Say = Callable[[str], None]
 Command = Callable[[Item, Path], list[str]]
 ELSEWHERE = "another process is training there"  # how a run says that its folder is locked
-BEGUN = "already holds a run"  # its message when another process has started the same run
+ALREADY_STARTED = "already holds a run"  # its message when another process has started the same run
 POLL = 0.2  # seconds
-LETS_GO = 1.0  # seconds in which a run that was killed has ended and let go of its folder
+UNLOCK_SECONDS = 1.0  # seconds in which a run that was killed has ended and let go of its folder
 
 
 @dataclass
@@ -56,7 +56,7 @@ def last_line(stderr_file: IO[bytes], code: int) -> str:
 
 
 def verdict(name: str, code: int, line: str, seconds: float, outcome: Outcome) -> str:
-    """How a run ended, in words; one that is not done goes into ``outcome``."""
+    """How a run ended, in words; unfinished ones are added to ``outcome``."""
     if code == 0:
         return f"done in {seconds / 60:.1f} min"
     if ELSEWHERE in line:
@@ -74,7 +74,7 @@ def run_settings(threads: int, stderr_file: IO[bytes]) -> dict[str, Any]:
 
 
 def named_by(item: Item) -> list[str]:
-    """The code that a run needs and that the person named: it is named again to the process that trains."""
+    """Options that name the outside code of a run, which the user allowed, to the training process."""
     return [str(name) for _, name in code_in(item.recipe.model_dump()) if isinstance(name, Trusted)]
 
 
@@ -99,7 +99,7 @@ def reproduce(
     timings: Sequence[Path] = (),
     command: Command = train_command,
 ) -> Outcome:
-    """Run what is not done, ``jobs`` at a time; a failed run does not stop the others.
+    """Run the unfinished runs, ``jobs`` at a time; a failed run does not stop the others.
 
     ``timings`` are more folders whose records say how long a kind of run takes.
     """
@@ -124,7 +124,7 @@ def reproduce(
             while waiting and len(running) < jobs:
                 item = waiting.pop(0)
                 if item.done(out):
-                    say(f"{item.name}: done elsewhere meanwhile")
+                    say(f"{item.name}: finished by another process")
                 elif item.folder(out).locked:
                     say(f"{item.name}: {verdict(item.name, 1, ELSEWHERE, 0.0, outcome)}")
                 else:
@@ -136,13 +136,13 @@ def reproduce(
                 code = job.process.returncode
                 with job.stderr_file as errors:
                     line = last_line(errors, code)
-                if code and BEGUN in line:
+                if code and ALREADY_STARTED in line:
                     waiting.insert(0, job.item)  # looked at again: done, running elsewhere, or to be resumed
                 else:
                     say(f"{job.item.name}: {verdict(job.item.name, code, line, job.seconds, outcome)}; {left()}")
             if not (waiting or running or looked_again) and outcome.elsewhere:
                 looked_again = True  # whoever had them may have been killed
-                time.sleep(LETS_GO)
+                time.sleep(UNLOCK_SECONDS)
                 waiting = [item for item in items if item.name in outcome.elsewhere]
                 outcome.elsewhere.clear()
     finally:

@@ -1,4 +1,4 @@
-"""The paper's tables and figures, a study of its settings, and grids of settings: each as a list of runs."""
+"""Lists of runs for the paper's tables and figures, the sensitivity study, and grids of settings."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -31,7 +31,7 @@ def table2(methods: Sequence[str], form: str = "") -> list[str]:
 
 
 def small_cifar(methods: Sequence[str]) -> list[str]:
-    """A network that two cores train in minutes, 5,000 images: every method that has a recipe."""
+    """WideResNet-16-1 on 5,000 images, minutes on two cores: every method with a recipe."""
     names = [f"cifar10c-small/{method}" for method in methods]
     return names or [name for name in recipe_names() if name.startswith("cifar10c-small/")]
 
@@ -50,7 +50,7 @@ def figure2(methods: Sequence[str]) -> list[str]:
 
 
 def figure1(methods: Sequence[str], seed: int, changes: list[str]) -> list[Item]:
-    """Accuracy against K; K = 3 is Table 1's own run."""
+    """Accuracy against K; K = 3 is the run of Table 1."""
     items = [Item(load_recipe("digits/erm", changes, seed=seed))]
     for method, rounds in product(methods or ("ada", "meada"), ROUNDS):
         recipe = load_recipe(f"digits/{method}", changes, seed=seed)
@@ -59,7 +59,7 @@ def figure1(methods: Sequence[str], seed: int, changes: list[str]) -> list[Item]
 
 
 def with_rounds(recipe: Recipe, rounds: int) -> Recipe:
-    """The same at another K, also where a scale has shrunk the recipe's own."""
+    """The same run with another K, also for recipes that are scaled down."""
     plan = {**recipe.plan.model_dump(), "rounds": rounds}
     return resolve({**recipe.model_dump(), "plan": plan})
 
@@ -79,7 +79,7 @@ STUDY: dict[str, tuple[Value, ...]] = {  # the first of each is the paper's, and
 def sensitivity(methods: Sequence[str], seed: int, changes: list[str]) -> list[Item]:
     """Short digits runs: ERM, ME-ADA as published, and one setting of it changed at a time."""
     if methods:
-        raise MeadaError("--methods must be left out for the set 'sensitivity': it studies ME-ADA alone")
+        raise MeadaError("--methods must be left out for the set 'sensitivity', which has only ME-ADA and ERM")
     items = [short(method, changes, seed) for method in ("erm", "meada")]
     for setting, (_, *others) in STUDY.items():
         items += [short("meada", [*changes, f"method.{setting}={value}"], seed) for value in others]
@@ -105,7 +105,7 @@ FOLDERS = {"figure1": "digits", "figure2": "cifar10c", "pacs-small": "pacs"}  # 
 
 
 def seeds_by_method(text: str, methods: Sequence[str] = ()) -> list[tuple[list[str], int]]:
-    """Which methods get how many seeds.
+    """Number of seeds by method.
 
     >>> seeds_by_method("3", ["erm", "ada"]), seeds_by_method("erm=10,ada=5")
     ([(['erm', 'ada'], 3)], [(['erm'], 10), (['ada'], 5)])
@@ -171,12 +171,12 @@ def full_key(recipe: Recipe, key: str) -> str:
     """A key with its table; the table may be left out if only one has such a key."""
     known = sorted(flattened(recipe.model_dump()))
     if key == "seed":
-        raise MeadaError("--grid must not name seed: --seeds says how many seeds each choice has")
+        raise MeadaError("--grid must not name seed: use --seeds for the number of seeds")
     if key in known:
         return key
     found = [name for name in known if name.rpartition(".")[2] == key]
     if len(found) > 1:
-        raise MeadaError(f"--grid must name one key, got {key}, which may be {' or '.join(found)}; write it in full")
+        raise MeadaError(f"--grid must name one key, got {key}, which may mean {' or '.join(found)}; write it in full")
     if not found:
         raise MeadaError(f"--grid must name a key of the recipe, got {key}; {nearest(key, known)}")
     return found[0]

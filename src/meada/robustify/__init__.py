@@ -10,11 +10,11 @@ from meada.robustify.pipeline import robustify
 __all__ = ["Outcome", "robustify"]
 
 
-class _Door(ModuleType):
+class _CallableModule(ModuleType):
     """``meada.robustify(...)`` works although this package has the function's name."""
 
     __call__ = staticmethod(robustify)
 
 
-sys.modules[__name__].__class__ = _Door
+sys.modules[__name__].__class__ = _CallableModule
 __signature__ = signature(robustify)  # for help() and editors

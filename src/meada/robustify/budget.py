@@ -1,4 +1,4 @@
-"""Keep to the time budget: time a few steps, fit the plan at the start, and the rest of it before each long stage.
+"""Keep to the time budget: time a few steps, fit the plan at the start, and revise it before each long stage.
 
 A decision depends only on files (the plan and the durations of finished stages) and is saved before its stage begins,
 so a resumed run repeats it.

@@ -22,7 +22,7 @@ def loss(logits: Logits, y: Truth) -> Scalar:
 
 
 def right(logits: Logits, y: Truth) -> PerSample:
-    """1 for a correct class, else 0; multi-label: the share of correct labels.
+    """Correctness: 1 for a correct class, else 0; multi-label: the share of correct labels.
 
     >>> right(torch.tensor([[2.0, -1.0, -1.0, 1.0]]), torch.tensor([[1.0, 0.0, 1.0, 1.0]]))
     tensor([0.7500], dtype=torch.float64)

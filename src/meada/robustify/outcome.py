@@ -34,7 +34,7 @@ LIMITS = """\
 - Pictures are resized to a square without keeping the aspect ratio; EXIF rotation is applied; transparent areas
   become white.
 - Robustness to domain shift and corruption does not protect against adversarial attacks."""
-TRUSTED = " At least 95 % of held-out predictions with an entropy of at most {:.3f} nats are correct."
+ENTROPY_SENTENCE = " At least 95 % of held-out predictions with an entropy of at most {:.3f} nats are correct."
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def seconds(stages: Mapping[str, float], preparing: float, delivering: float) ->
 
 
 def card(outcome: Outcome) -> str:
-    """The card; all its numbers come from ``outcome.json``."""
+    """The model card; all its numbers come from ``outcome.json``."""
     held = outcome.content
     plan, classes, delivered, limit = held["plan"], held["classes"], outcome.delivered, held["abstain_entropy"]
     return "\n\n".join([
@@ -168,7 +168,7 @@ def card(outcome: Outcome) -> str:
         f"Rule: {held['rule']} {held['about']}",
         "<details><summary>Every corruption and shift</summary>\n\n" + _each(outcome) + "\n\n</details>",
         "## Confidence",
-        outcome.about_temperature() + ("" if limit is None else TRUSTED.format(limit)),
+        outcome.about_temperature() + ("" if limit is None else ENTROPY_SENTENCE.format(limit)),
         "## Settings",
         _markdown([("key", "value"), *((key, str(value)) for key, value in plan.items())]),
         "## Use",

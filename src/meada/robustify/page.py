@@ -88,7 +88,7 @@ def sections(outcome: Outcome, scores: Scores, views: Gallery) -> Iterator[Secti
 
 
 def answer(outcome: Outcome) -> str:
-    """Whether the delivered model is better, by how much and at what cost, in one or two sentences."""
+    """One or two sentences: whether the delivered model is better, by how much and at what cost."""
     held, name = outcome.content, outcome.delivered
     total = held["seconds"]["total"]
     if name == "plain":
@@ -280,5 +280,5 @@ def _scores(outcome: Outcome) -> Table:
 
 
 def pair(outcome: Outcome) -> tuple[str, ...]:
-    """Plain, and the delivered model if it is another one."""
+    """Plain, and the delivered model if it is not plain."""
     return tuple(dict.fromkeys(("plain", outcome.delivered)))

@@ -75,11 +75,11 @@ class Plan(Settings):
     """What is trained, for how long, and how it is scored; once saved, only settings in ``budget.OPEN`` can change."""
 
     network: str = Field(description="a pretrained EfficientNet-Lite0 above 64 pixels, else a small network")
-    weights: str = Field("", description="file of initial weights; empty: pretrained ones if there are any, or random")
+    weights: str = Field("", description="file of initial weights; empty: pretrained if available, else random")
     pretrained: bool = Field(description="starts from trained weights; adds probe, frozen batch norm and interpolation")
     held_out: float = Field(0.2, gt=0, lt=1, description="share of the pictures held out from training, at most 2,000")
     side: int = Field(ge=SIDES[0], le=SIDES[-1], description="every picture is resized to this width and height")
-    batch_size: int = Field(32, ge=1, description="pictures in a gradient step")
+    batch_size: int = Field(32, ge=1, description="batch size")
     probe: int = Field(0, ge=0, description="number of training pictures that the probe is fitted on; 0: all")
     steps: int = Field(ge=1, description="gradient steps of each of plain, plain_repeat and hardened")
     rates: list[Annotated[float, Field(gt=0)]] = Field(
@@ -87,7 +87,7 @@ class Plan(Settings):
     )
     trial_steps: int = Field(ge=0, description="gradient steps per learning rate tried")
     hardened_rate: float = Field(gt=0, description="learning rate of hardened, proportional to the batch size")
-    clip: float = Field(CLIP, gt=0, description="maximum gradient norm of hardened, against divergence at the start")
+    clip: float = Field(CLIP, gt=0, description="maximum gradient norm of hardened, to prevent divergence at the start")
     optimiser: Literal["sgd", "adam"] = Field(description="sgd (Nesterov 0.9) or adam; cosine schedule")
     hardened_steps: int = Field(0, ge=0, description="gradient steps of hardened if time is short; 0: as many as plain")
     views: int = Field(1, ge=1, description="transformed views drawn per picture; one of them is trained on")

@@ -1,4 +1,4 @@
-r"""Decide which candidate is delivered, and say how sure that choice is.
+r"""Decide which candidate is delivered, with the statistical evidence.
 
 Held-out pictures alone decide, under corruptions and shifts of kinds that no candidate trained on; test folders are
 never used. The unit is the picture. Repeating a training changes the model too: a gain over ``plain`` counts only if

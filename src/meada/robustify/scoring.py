@@ -186,5 +186,5 @@ def fitted(path: str, task: Task, trust: Sequence[str] = ()) -> nn.Module:
         raise MeadaError(f"--model must be of {kinds[task.multilabel]}, got one of {kinds[model.multilabel]}: {path}")
     missing = [name for name in classes if name not in model.classes]
     if missing:
-        raise MeadaError(f"--model must know all classes of the data, got none for '{missing[0]}' in {path}")
+        raise MeadaError(f"--model must have all classes of the data, got none for '{missing[0]}' in {path}")
     return Fitted(model.net, model.side, [model.classes.index(name) for name in classes]).eval()

@@ -37,7 +37,7 @@ from meada.types import Batch, Images, Scalar
 SAVE_SECONDS = 20.0  # between checkpoints
 HELD = 300  # maximum of held-out pictures used for the choice
 LIMIT = 0.25  # largest share of the accuracy above chance that the probe may lose on grey pictures
-KEEPING = ("random_convolution", "colour_curve")  # members that can change brightness only
+KEEP_COLOUR = ("random_convolution", "colour_curve")  # members that can change brightness only
 
 
 @dataclass(frozen=True)
@@ -138,8 +138,8 @@ def space_of(colour: bool) -> Space:
     """The wide space; without ``colour``, its members change only brightness or are left out."""
     spaces = [member() for member in MEMBERS.values()]
     if not colour:
-        spaces = [luminance(s) if s.name in KEEPING else s for s in spaces
-                  if "colour" not in s.families or s.name in KEEPING]  # fmt: skip
+        spaces = [luminance(s) if s.name in KEEP_COLOUR else s for s in spaces
+                  if "colour" not in s.families or s.name in KEEP_COLOUR]  # fmt: skip
     return skip_mix(one_of(*spaces, name="wide" if colour else "wide without colour"))
 
 

@@ -24,7 +24,7 @@ COUNTERS = ("step", "round", "epoch", "position")
 
 
 def save_checkpoint(path: Path, training: Training, extras: dict[str, Any]) -> None:
-    """``extras`` are plain numbers, strings, lists and dicts."""
+    """Write a checkpoint; ``extras`` are plain numbers, strings, lists and dicts."""
     state = {
         "format": FORMAT,
         "network": training.net.state_dict(),
@@ -40,7 +40,7 @@ def save_checkpoint(path: Path, training: Training, extras: dict[str, Any]) -> N
 
 
 def load_checkpoint(path: Path, training: Training, state: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Put ``training`` in the state of the checkpoint; returns its extras.
+    """Restore ``training`` from the checkpoint; return its extras.
 
     ``state`` is what the file holds, where it has been read before.
     """
@@ -59,7 +59,7 @@ def load_checkpoint(path: Path, training: Training, state: dict[str, Any] | None
 
 
 def save_weights(path: Path, net: nn.Module, about: dict[str, str] | None = None) -> None:
-    """Weights as safetensors; ``about`` travels in the file's metadata."""
+    """Write weights as safetensors, with ``about`` as the file's metadata."""
     # Cloned: tensors that share memory are refused by the format.
     weights = {k: v.detach().cpu().contiguous().clone() for k, v in net.state_dict().items()}
     write_bytes(path, with_checksum(save(weights, metadata=about or {})), checked=False)
@@ -76,7 +76,7 @@ def load_weights_into(net: nn.Module, path: Path) -> dict[str, str]:
 
 
 def read_state(path: Path, held: bytes | None = None) -> dict[str, Any]:
-    """What :func:`save_checkpoint` wrote; ``held`` is what the file has, where another process has read it.
+    """Read a file of :func:`save_checkpoint`; ``held`` is its content if another process has read it.
 
     No pickle from outside: only tensors and plain containers are admitted.
     """
@@ -96,7 +96,7 @@ HEADER = 64 << 20  # bytes that a header may have
 
 
 def with_checksum(content: bytes) -> bytes:
-    """The same safetensors with its metadata sorted and its SHA-256 among them.
+    """The same safetensors with sorted metadata that include its SHA-256.
 
     safetensors writes metadata in any order. Sorted, the same weights are the same file, and a checksum can compare
     two runs.
@@ -124,7 +124,7 @@ def read_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Of a file that has no checksum of its own, such as a gallery."""
+    """Tensors of a file without a checksum in it, such as a gallery."""
     try:
         return load(read_bytes(path))
     except SafetensorError as error:
@@ -132,7 +132,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def metadata(path: Path, content: bytes | None = None) -> dict[str, str]:
-    """What a file says of itself, once its checksum is found to match."""
+    """The file's metadata, after its checksum is verified."""
     content = read_bytes(path) if content is None else content
     try:
         header, data = _parts(content)

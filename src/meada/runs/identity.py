@@ -16,7 +16,7 @@ NOT_COMPARED = {"note", "device", "checkpoint_seconds", "pool.memory_mb", "pool.
 
 
 def experiment_settings(recipe: Recipe | Mapping[str, Any], *, seed: bool = True) -> dict[str, Any]:
-    """The settings that make the experiment, in one level; a table may leave defaults of sections out.
+    """The settings that define the experiment, flattened; a table may omit defaults of sections.
 
     >>> one, same = {"name": "mine", "device": "cpu"}, {"name": "mine", "pool": {"store": "float32"}}
     >>> experiment_settings(one) == experiment_settings(same)
@@ -31,7 +31,7 @@ def experiment_settings(recipe: Recipe | Mapping[str, Any], *, seed: bool = True
 
 
 def same_experiment(a: Recipe, b: Recipe) -> bool:
-    """Whether two recipes are one experiment, seed included."""
+    """Whether two recipes define the same experiment, including the seed."""
     return experiment_settings(a) == experiment_settings(b)
 
 

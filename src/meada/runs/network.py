@@ -17,7 +17,7 @@ from meada.streams import key
 
 
 def build_network(recipe: Recipe, classes: int, *, file: bool = True) -> nn.Module:
-    """A fresh network with the weights that the recipe's seed, and its file of weights, give it.
+    """The recipe's network with initial weights from its seed and its file of weights.
 
     Its convolutions are laid out channels-last, which the CPU's kernels are fastest with.
     """
@@ -25,7 +25,7 @@ def build_network(recipe: Recipe, classes: int, *, file: bool = True) -> nn.Modu
 
 
 def fresh_network(recipe: Recipe, classes: int, *, file: bool) -> tuple[nn.Module, dict[str, Any]]:
-    """The network, and what of it the file of weights gave: nothing, where none is named."""
+    """The network and the report of its file of weights; empty if the recipe names none."""
     table = dict(recipe.network)
     if not file and "pretrained" in table:
         table["pretrained"] = False  # a run's own weights follow: nothing is downloaded
@@ -50,7 +50,7 @@ def fresh_network(recipe: Recipe, classes: int, *, file: bool) -> tuple[nn.Modul
 
 
 def load_model(folder: RunFolder, classes: int, rule: str = "last", trust: Iterable[str] = ()) -> nn.Module:
-    """The network that a finished run chose by ``rule``."""
+    """The network that a finished run selected by ``rule``."""
     path = folder.selected(rule)
     if not path.exists():
         raise MeadaError(f"{path} does not exist: the run is not finished, or has no '{rule}' model")

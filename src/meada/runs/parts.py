@@ -47,7 +47,7 @@ def find(kind: str, name: str, trust: Iterable[str] = ()) -> Callable[..., Any]:
 
 
 def make(kind: str, table: Mapping[str, Any], **more: Any) -> Any:
-    """What ``table`` names, called with the arguments that it holds."""
+    """Call the function that ``table`` names with the arguments in it."""
     arguments = dict(table)
     name = arguments.pop("name")
     function = find(kind, name)
@@ -67,7 +67,7 @@ def make(kind: str, table: Mapping[str, Any], **more: Any) -> Any:
 
 
 def code_in(tables: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Kind and name of everything outside the package that a recipe's tables name."""
+    """Kind and name of all code outside the package that a recipe names."""
     for kind, known in KNOWN.items():
         table = tables.get(kind)
         if isinstance(table, Mapping):
@@ -88,7 +88,7 @@ def refuse_untrusted(tables: Mapping[str, Any]) -> None:
 
 
 def refuse_disagreement(tables: Mapping[str, Any], trust: Iterable[str]) -> None:
-    """A name that the person gave must be one that the recipe names."""
+    """Refuse a name from the user that the recipe does not contain."""
     held = [table[key] for table in tables.values() if isinstance(table, Mapping) for key in NAMES if key in table]
     for given in trust:
         if not any(isinstance(trusted(str(name), [given]), Trusted) for name in held):

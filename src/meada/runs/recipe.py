@@ -1,4 +1,4 @@
-"""Recipes: an experiment as a TOML file, read into checked, frozen settings."""
+"""Recipes: an experiment as a TOML file, read into validated, frozen settings."""
 
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -40,7 +40,7 @@ class EvaluationSettings(Settings):
 
 
 class Recipe(Settings):
-    """Everything that a run depends on; ``data``, ``network`` and ``method`` name a function and hold its arguments."""
+    """All settings of a run; ``data``, ``network`` and ``method`` name a function and its arguments."""
 
     name: str = Field(min_length=1, pattern=r"^[^\x00-\x1f\x7f]*$")
     note: str = ""
@@ -94,7 +94,7 @@ def load_table(changes: list[str], base: dict[str, Any] | None = None) -> dict[s
 
 
 def scaled_down(recipe: Recipe, scale: Any) -> Recipe:
-    """The same experiment at a part of its data, epochs (or steps) and rounds; one at least."""
+    """The same experiment with a fraction of its data, epochs (or steps) and rounds; at least one of each."""
     if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale <= 1:
         raise MeadaError(f"scale must be a number above 0 and at most 1, got {scale!r}")
     if scale == 1:
@@ -112,7 +112,7 @@ def scaled_down(recipe: Recipe, scale: Any) -> Recipe:
 
 
 def method_of(recipe: Recipe) -> Method:
-    """The recipe's method, with another one's loss and an augmentation where it names them."""
+    """The recipe's method, with the loss of another method and an augmentation if it names them."""
     method: Method = make("method", recipe.method)
     if recipe.loss:
         method = compose(loss=make("loss", recipe.loss), grow=method)
@@ -125,7 +125,7 @@ def method_name(recipe: Recipe) -> str:
 
 
 def resolve(table: Mapping[str, Any], trust: Iterable[str] = ()) -> Recipe:
-    """Checked whole, every default written out.
+    """The validated recipe with all defaults written out.
 
     Code that the table names is looked up if ``trust`` has its name, or the person gave it: see ``meada.lookup``.
     Otherwise its table stays as it is, nothing runs, and :func:`make` refuses it.
@@ -152,7 +152,7 @@ def from_toml(path: Path, trust: Iterable[str] = ()) -> Recipe:
 
 
 def _read(name: str, inside: tuple[str, ...] = ()) -> dict[str, Any]:
-    """A recipe's table with those that it extends below it; ``inside`` are the names that led here."""
+    """A recipe's table merged over those that it extends; ``inside`` lists the recipes that extend it."""
     path = Path(name) if name.endswith(".toml") else SHIPPED / f"{name}.toml"
     if name in family(SHIPPED):
         return deepcopy(family(SHIPPED)[name])
@@ -179,7 +179,7 @@ def parse_toml(path: Path) -> dict[str, Any]:
 
 
 def _set(table: dict[str, Any], change: str) -> None:
-    """Apply one ``a.b=c``; the value is read as TOML, or as a plain string if it is none."""
+    """Apply one ``a.b=c``; the value is read as TOML, or as a plain string if it is not TOML."""
     path, sign, text = change.partition("=")
     if not sign or not path.strip():
         raise MeadaError(f"--set must have the form a.b=c, as in plan.rounds=2, got {change}")

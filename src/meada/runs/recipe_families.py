@@ -1,4 +1,4 @@
-"""The recipes that come with the package: their names, and families of them that one file holds.
+"""The recipes of the package: their names, and families of recipes in one file.
 
 A family has a recipe for every cell of a published table. Its file names its ``axes``; each is a table of pieces of a
 recipe. A member is what all have in ``shared``, then one piece of every axis over it, in the order of the axes.
@@ -21,7 +21,7 @@ FAMILIES = ("_table2.toml", "_table3.toml")
 
 @cache
 def family(folder: Path) -> dict[str, dict[str, Any]]:
-    """Every recipe of every family in ``folder`` by its name."""
+    """All recipes of the families in ``folder`` by name."""
     members: dict[str, dict[str, Any]] = {}
     for whole in _files(folder):
         axes = whole["axes"]
@@ -59,7 +59,7 @@ def _member(whole: Mapping[str, Any], cell: Mapping[str, str]) -> dict[str, Any]
 
 
 def _given(supplement: Mapping[str, Any], cell: Mapping[str, str]) -> Mapping[str, Any]:
-    """What a table that is nested by some of the axes has for a cell.
+    """Look up a cell in a table that is nested by some of the axes.
 
     >>> _given({"sketch": {"beta": 100.0}}, {"methods": "meada", "targets": "sketch"})
     {'beta': 100.0}
@@ -94,7 +94,7 @@ def recipe_names() -> list[str]:
 
 
 def recipe_patterns() -> list[str]:
-    """The same in a few lines: ``digits/{ada,erm}`` stands for two."""
+    """Recipe names in short: ``digits/{ada,erm}`` stands for two."""
     groups: dict[str, list[str]] = {}
     for name in _recipe_files():
         folder, _, last = name.rpartition("/")

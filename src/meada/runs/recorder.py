@@ -1,4 +1,4 @@
-"""Record a run while it trains: log, candidate checkpoints, rounds, pictures, resume state."""
+"""Record a run during training: log, candidate checkpoints, rounds, pictures, resume state."""
 
 import sys
 import time
@@ -31,7 +31,7 @@ GALLERY = 10  # pairs of source and adversarial image kept of each round, for pi
 
 
 class Recorder:
-    """Observes a training and writes to its folder; of several processes the first alone writes."""
+    """Observes a training run and writes to its folder; only the first of several processes writes."""
 
     def __init__(
         self, recipe: Recipe, folder: RunFolder, task: Task, tell: Tell, *, total: int, world: World | None = None
@@ -144,7 +144,7 @@ class Recorder:
         return loss
 
     def _keep_pictures(self, training: Training, pool: Pool, more: dict[str, Tensor]) -> None:
-        """A few pairs of every round, spread over the block, with the predictions for them."""
+        """Keep a few pairs of every round, evenly spaced over the block, with their predictions."""
         born = pool.blocks[-1]
         start, n = len(pool) - len(born.labels), len(born.labels)
         index = torch.linspace(0, n - 1, min(n, GALLERY)).long()

@@ -1,4 +1,4 @@
-"""The end of a run: score what each rule chose on every domain, and write the record."""
+"""End of a run: score each rule's checkpoint on every domain, and write the record."""
 
 from copy import deepcopy
 from typing import Any
@@ -24,7 +24,7 @@ PREDICTED = ("last", "source_val")  # the rules whose predictions are written do
 
 
 def finish(recorder: Recorder, task: Task, training: Training, pool: Pool, weights: dict[str, Any]) -> None:
-    """Score each rule's choice on the whole of every domain, then write the record."""
+    """Score each rule's checkpoint on all images of every domain, then write the record."""
     recipe, folder, world = recorder.recipe, recorder.folder, recorder.world
     about = {"meada": __version__, "recipe": recipe.name, "classes": "\n".join(task.classes)}
     steps = {"last": training.step, **recorder.selection.steps}
@@ -93,7 +93,7 @@ def _settings(recipe: Recipe) -> dict[str, Any]:
 
 
 def _scores(net: nn.Module, task: Task, world: World, step: int) -> dict[str, Any]:
-    """Held-out source, the source's own test split if there is one, and every target in turn."""
+    """Scores on the held-out source, the source's test split if there is one, and every target."""
     own, kept = {"source": task.validation} | ({"clean": task.clean} if task.clean else {}), Predictions()
     domains = {k: (s.images, s.labels) for k, s in own.items()}
     scores: dict[str, Any] = evaluate(net, domains, each=kept.keep, world=world, step=step)

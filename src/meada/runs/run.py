@@ -26,7 +26,7 @@ from meada.runs.run_folder import RunFolder
 def run(
     recipe: Recipe, out: Path, *, resume: bool = False, accept_different_bits: bool = False, tell: Tell = nothing
 ) -> dict[str, Any]:
-    """Train a recipe in the folder ``out``; returns the record.
+    """Train a recipe in the folder ``out``; return the record.
 
     Of several processes, which torchrun starts, only the first writes and has the record. A resumed run keeps
     the arithmetic that it was started with (threads, torch, device); ``accept_different_bits`` allows another one.
@@ -47,7 +47,7 @@ def run(
 
 
 def with_position(tell: Tell, folder: RunFolder, every: float = 2.0) -> Tell:
-    """``tell``, which also writes the position to the run's folder: at each new phase, and every few seconds."""
+    """``tell`` that also writes the position to the run's folder: at each new phase, and every few seconds."""
     last, current = float("-inf"), ""
 
     def both(phase: str, done: int, total: int) -> None:
@@ -90,14 +90,14 @@ def _train(recipe: Recipe, folder: RunFolder, tell: Tell, world: World, accept_d
 
 
 def _checkpoint(folder: RunFolder, world: World) -> dict[str, Any]:
-    """What the checkpoint holds, on every process; nothing where there is none."""
+    """Content of the checkpoint, on every process; empty if there is none."""
     there = world.is_main and folder.checkpoint.exists()
     held = world.broadcast(read_bytes(folder.checkpoint) if there else b"")
     return read_state(folder.checkpoint, held) if held else {}
 
 
 def clean(folder: RunFolder, *, keep_pool: bool) -> None:
-    """What only an unfinished run needs."""
+    """Remove files that only an unfinished run needs."""
     shutil.rmtree(folder.path / "candidates", ignore_errors=True)
     folder.position.unlink(missing_ok=True)
     if not keep_pool:

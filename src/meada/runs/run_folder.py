@@ -62,7 +62,7 @@ class RunFolder:
         return self.record.exists()
 
     def begin(self, recipe: Recipe) -> None:
-        """Start a run: the folder must be new, empty, or left by a run that made no step."""
+        """Start a run: the folder must be new, empty, or that of a run without a training step."""
         marks = (".lock", ".processes", SUMS)  # checksums, and the marks of a process at work
         there = [p.name for p in self.path.glob("*") if p.name not in marks and not DRAFT.fullmatch(p.name)]
         text = to_toml(recipe)
@@ -104,14 +104,14 @@ class RunFolder:
 
     @property
     def locked(self) -> bool:
-        """Whether a process is training there."""
+        """Whether a process is training in this folder."""
         if not (self.path / ".lock").is_file():
             return False
         with open(self.path / ".lock", "rb") as file:
             return not _taken(file)
 
     def shared(self, world: World) -> bool:
-        """Whether every process sees the first one's folder, as on a common file system."""
+        """Whether all processes see the same folder, as on a shared file system."""
         if world.size == 1:
             return True
         token = self.path / ".processes"
@@ -136,7 +136,7 @@ class RunFolder:
         return text
 
     def read_log(self) -> tuple[dict[str, Any], ...]:
-        """Whole lines: the last one of a running run may be half written."""
+        """Complete lines of the log; the last one of a running run may be half written."""
         if not self.log.exists():
             return ()
         *lines, rest = regular(self.log, NOTES).read_bytes().split(b"\n")
@@ -155,19 +155,19 @@ class RunFolder:
             raise MeadaError(f"{self.log} is damaged: line {number} must be what was written, got {what}") from None
 
     def restore_log(self, lines: Sequence[str]) -> None:
-        """Restore the log of the checkpoint: later steps are made again."""
+        """Restore the log of the checkpoint; later steps are repeated."""
         if lines or self.log.exists():
             write_text(self.log, "".join(lines), checked=False)
 
     def rewind_log(self, step: int, rounds: int) -> list[str]:
-        """The same for a checkpoint of an earlier version, which does not hold the log."""
+        """Restore the log for a checkpoint of an earlier version, which does not contain it."""
         there = lambda line: line["step"] <= step and line.get("round", 0) <= rounds
         lines = [json.dumps({**line, "crc32": crc32(line)}) + "\n" for line in self.read_log() if there(line)]
         self.restore_log(lines)
         return lines
 
     def load_gallery(self) -> dict[str, Tensor]:
-        """Pictures of every round; none where there is no file."""
+        """Pictures of every round; empty if there is no file."""
         return read_tensors(self.gallery) if self.gallery.exists() else {}
 
     def write_position(self, phase: str, done: int, total: int) -> None:
@@ -182,7 +182,7 @@ class RunFolder:
             return None
 
     def write_ascent(self, round_: int, seconds: float) -> None:
-        """Write how many seconds a round has taken so far; kept, like its samples, if the process dies."""
+        """Write the seconds that a round has taken so far; kept, like its samples, if the process dies."""
         write_text(self._ascent(round_), f"{seconds} {crc32(seconds)}\n", checked=False)
 
     def load_ascent(self, round_: int) -> float:
@@ -217,13 +217,13 @@ class RunFolder:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    """A lock file, new or old. A link is not followed: a stranger's folder could have one to any file."""
+    """Open or create a lock file. Links are not followed: an untrusted folder could link to any file."""
     with naming(path):
         return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666), "r+b", 0)
 
 
 def _taken(file: IO[Any], wait: float = 0.0) -> bool:
-    """Whether the lock was free and is now ours, until the file is closed."""
+    """Try to take the lock until the file is closed; return whether it was free."""
     time.sleep(wait)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Spaces of image transformations: what the inner maximisation searches."""
+"""Spaces of image transformations, over which the inner maximisation searches."""
 
 from collections.abc import Callable
 
@@ -32,7 +32,7 @@ SPACES: dict[str, Callable[..., Space]] = {
 
 
 def find_space(space: str | Space) -> Space:
-    """A space by its name in ``SPACES``, by FILE.py:function that a person named, or the space itself."""
+    """A space by its name in ``SPACES``, by FILE.py:function from the user, or the space itself."""
     if isinstance(space, Space):
         return space
     if not isinstance(space, str):

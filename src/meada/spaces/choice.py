@@ -6,7 +6,7 @@ import numpy as np
 
 
 def choose(scores: Any, hardness: float, noise: Any) -> Any:
-    """Which of k candidates to keep for each sample: a draw from softmax(scores / tau).
+    """Index of the chosen one of k candidates for each sample: a draw from softmax(scores / tau).
 
     Args:
         scores: (N, k).

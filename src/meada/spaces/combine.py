@@ -1,4 +1,4 @@
-"""Spaces made of other spaces: one of several, several in a row, a blend with the clean image."""
+"""Combinations of spaces: one of several, several in a row, a blend with the clean image."""
 
 from collections.abc import Callable
 from dataclasses import replace

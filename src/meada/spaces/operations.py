@@ -1,4 +1,4 @@
-"""One ordinary image operation at a random strength (as TrivialAugment: Mueller and Hutter, 2021)."""
+"""One standard image operation at a random strength (as in TrivialAugment: Mueller and Hutter, 2021)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Operation = Callable[[Levels, Tensor], Levels]  # strength in [-1, 1], one per i
 
 @dataclass(frozen=True)
 class Move:
-    """An affine map of the image, linear between pixels; all moves of a batch are made in one go."""
+    """An affine map of the image with bilinear interpolation; all maps of a batch are applied at once."""
 
     maps: Callable[[Levels, Tensor], warps.Maps]
 
@@ -27,7 +27,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Tone:
-    """A new level for each old one, (B, C or 1, 256); all tables of a batch are looked up in one go."""
+    """A look-up table of levels, (B, C or 1, 256); all tables of a batch are applied at once."""
 
     table: Callable[[Levels, Tensor], Tensor]
 
@@ -36,7 +36,7 @@ class Tone:
 
 
 def _pointwise(operation: Operation) -> Tone:
-    """The look-up table of an operation that works level by level: its result for all 256 levels."""
+    """The look-up table of a pointwise operation: its result for all 256 levels."""
 
     def table(v: Levels, s: Tensor) -> Tensor:
         return operation(tones.every_level(v).to(v.dtype).expand(len(v), 1, 1, 256), s)[:, :, 0]
@@ -89,7 +89,7 @@ def one_operation(table: Mapping[str, Operation], name: str, *, strength: float 
 
 
 def _apply(v: Levels, which: Tensor, known: Sequence[Operation], strength: Tensor) -> Levels:
-    """``known[which[i]]`` of image i: moves of all images in one go, tables likewise, others one by one."""
+    """Apply ``known[which[i]]`` to image i: all affine maps at once, all look-up tables at once, others one by one."""
     out = torch.empty_like(v)
     order, counts = which.argsort(stable=True).to(v.device), which.bincount(minlength=len(known)).tolist()
     moved: list[tuple[Tensor, Levels, Tensor]] = []

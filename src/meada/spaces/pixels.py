@@ -11,7 +11,7 @@ from meada.types import Images
 
 
 def pixels() -> Space:
-    """Theta is the image itself: a gradient step on theta is a gradient step on the pixels.
+    """The parameter theta is the image itself, so that a gradient step on theta is one on the pixels.
 
     There is no proper prior over images, so nothing can be drawn: use :func:`meada.perturb`.
     """
@@ -32,4 +32,4 @@ def _stored(x: Images, theta: Theta) -> Images:
 
 
 def _no_prior(random: Random, shape: Shape) -> NoReturn:
-    raise MeadaError("space 'pixels' has no prior to draw from: use meada.perturb, or another space")
+    raise MeadaError("space 'pixels' has no prior to sample from: use meada.perturb, or another space")

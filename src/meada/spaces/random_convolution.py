@@ -61,7 +61,7 @@ def _centred(size: int) -> Tensor:
 
 
 def _own(x: Images, kernel: Tensor, size: Tensor, group: Tensor) -> Images:
-    """Each sample with its own kernel: for each size one convolution with a group per sample."""
+    """Convolve each sample with its own kernel: one grouped convolution per kernel size."""
     out = torch.empty_like(x)
     for k in size.unique().tolist():
         rows = (size == k).nonzero().flatten()
@@ -72,7 +72,7 @@ def _own(x: Images, kernel: Tensor, size: Tensor, group: Tensor) -> Images:
 
 
 def _shared(x: Images, kernel: Tensor, size: Tensor, group: Tensor) -> Images:
-    """Samples that share a kernel in one ordinary convolution each."""
+    """One ordinary convolution for each set of samples that share a kernel."""
     out = torch.empty_like(x)
     order, counts, sizes = group.argsort(stable=True), group.bincount().tolist(), size.tolist()
     for rows in order.split([count for count in counts if count]):
@@ -84,6 +84,6 @@ def _shared(x: Images, kernel: Tensor, size: Tensor, group: Tensor) -> Images:
 
 
 def _cut(kernel: Tensor, k: int) -> Tensor:
-    """The inner ``k`` x ``k`` of a kernel, whose rest is zero."""
+    """The central ``k`` x ``k`` entries of a kernel; the others are zero."""
     margin = (kernel.shape[-1] - k) // 2
     return kernel[..., margin : margin + k, margin : margin + k]

@@ -1,4 +1,4 @@
-"""What a space is: a family of image transformations with a prior over their parameters.
+"""A space: a family of image transformations with a prior over their parameters.
 
 A space draws parameters theta from its prior, one set per sample, and applies them. To add one, write a
 function that returns a :class:`Space`; ``wave.py`` is a short example. Random numbers come by name from
@@ -42,11 +42,11 @@ class Random:
         return Random(self.own[rows], self.common[rows], self.path)
 
     def named(self, name: str) -> "Random":
-        """Independent numbers, for a space inside a space."""
+        """Independent random numbers for a nested space."""
         return Random(self.own.named(name), self.common, (*self.path, name))
 
     def bank(self, name: str, size: int) -> "Random":
-        """Numbers that come from a bank of ``size`` sets per step and candidate; each sample uses one set."""
+        """Random numbers from a bank of ``size`` sets per step and candidate; each sample uses one set."""
         common = self.common.named("/".join((*self.path, name)))
         chosen = common.numbered(self.own.named(name).integers(size))
         return Random(chosen, chosen)
@@ -61,11 +61,11 @@ class Random:
         return torch.from_numpy(self.own.named(name).integers(below))
 
     def gumbel(self, name: str) -> Any:
-        """Standard Gumbel numbers, as numpy: what turns an arg-max into a draw from a softmax."""
+        """Standard Gumbel numbers as a numpy array, for softmax sampling by argmax."""
         return -np.log(-np.log(self.own.named(name).uniform(()) + 2.0**-54))
 
     def distinct(self) -> tuple["Random", Tensor]:
-        """Those of the samples' random numbers that differ, and which of them each sample has."""
+        """The distinct random numbers of the samples, and the index of each sample's own."""
         _, first, group = np.unique(self.own.state[0], return_index=True, return_inverse=True)
         return self[first], torch.from_numpy(group)
 
@@ -114,7 +114,7 @@ class Space:
         return self.transform(x, theta).clamp(0, 1)
 
     def view(self, x: Images, random: Random, step: int = 0) -> Images:
-        """A random view of each image; ``step`` is for the error if the result is not an image."""
+        """A random view of each image; ``step`` is named in the error if the result is not an image."""
         if self.channels and x.shape[1] not in self.channels:
             allowed = " or ".join(map(str, self.channels))
             raise MeadaError(f"space '{self.name}': images must have {allowed} channels, got {x.shape[1]}")
@@ -129,7 +129,7 @@ class Space:
 
 
 def per_image(values: Tensor, like: Images) -> Tensor:
-    """(B, ...) as a tensor that broadcasts over (B, C, H, W), with ``like``'s type and device.
+    """Reshape (B, ...) to broadcast over (B, C, H, W), with the dtype and device of ``like``.
 
     Axes are added at the end: (B,) and (B, 1) give one number per image, (B, C) one per channel.
     """
@@ -137,14 +137,14 @@ def per_image(values: Tensor, like: Images) -> Tensor:
 
 
 def positive(name: str, value: float) -> float:
-    """The value, which must be above 0."""
+    """The value, checked to be greater than 0."""
     if not value > 0:
         raise MeadaError(f"{name} must be greater than 0, got {value}")
     return value
 
 
 def unpacked(theta: Theta, like: Images) -> tuple[list[Tensor], Callable[[Sequence[Tensor]], Theta]]:
-    """The float tensors in theta, also in inner spaces, and how to put others in their places."""
+    """The float tensors in theta, including inner spaces, and a function to replace them."""
     floats = [v for v in theta.values() if isinstance(v, Tensor) and v.is_floating_point()]
     inner = {name: unpacked(v, like) for name, v in theta.items() if isinstance(v, dict)}
     values = [v.to(like) for v in floats] + [v for some, _ in inner.values() for v in some]

@@ -18,7 +18,7 @@ MEMBERS: dict[str, Callable[..., Space]] = {
 
 
 def wide(*, strength: float = 1.0, without: Sequence[str] = ()) -> Space:
-    """Random convolutions, colour curves, filters, warps, waves and ordinary operations, uniform.
+    """Random convolutions, colour curves, filters, warps, waves and image operations, chosen uniformly.
 
     Args:
         strength: of every member.

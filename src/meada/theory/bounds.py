@@ -27,7 +27,7 @@ def binary_entropy(p: Real) -> float:
 
 
 def term_change_bound(m: int) -> float:
-    r"""The supplement's first inequality, with the range in which it is true.
+    r"""The supplement's first inequality, restricted to the range in which it holds.
 
     For a and a + Delta in [0, 1] with :math:`|\Delta| \leq 1/m`, the largest value of
     :math:`|(a + \Delta) \log (a + \Delta) - a \log a|` is :math:`\log(m) / m` for m >= 3, reached
@@ -90,7 +90,7 @@ def conditional_entropy_bound(epsilon: Real, classes: int) -> float:
 
 
 def sharp_conditional_entropy_bound(epsilon: Real, classes: int) -> float:
-    r"""The least number that Corollary 1 and Lemma 3 could print (Fano's inequality).
+    r"""The sharp form of the bound in Corollary 1 and Lemma 3 (Fano's inequality).
 
     :math:`H_2(\epsilon/2) + (\epsilon/2) \log(K - 1)`: reached when every x errs with probability
     epsilon/2, uniformly over the other classes. Valid for every 1-norm, 0 to 2.
@@ -157,7 +157,7 @@ def entropy_deviation_bound(n: int, classes: int, delta: Real) -> float:
 
 
 def samples_needed(error: Real, classes: int, delta: Real) -> int:
-    """The inverse: the smallest n such that the bound is at most ``error`` there and ever after.
+    """Inverse of the bound: the smallest n from which on it is at most ``error``.
 
     The bound rises and then falls, so a tiny n at which it happens to be small does not count.
     Where neighbouring n share one float64 (n above 1e15 or so) the first of them is meant.
@@ -185,7 +185,7 @@ def samples_needed(error: Real, classes: int, delta: Real) -> int:
 
 
 def replacement_bound(n: int, classes: int) -> float:
-    r"""The most that :math:`\hat H` can move when one of n samples is replaced (it is reached).
+    r"""Largest change of :math:`\hat H` when one of n samples is replaced (attained).
 
     The supplement takes :math:`K \log(n) / n`, as if every class moved by 1/n at once.
 
@@ -211,7 +211,7 @@ def sharper_deviation_bound(n: int, classes: int, delta: Real) -> float:
 
 
 def mean_entropy_deviation_bound(n: int, classes: int, delta: Real) -> float:
-    r"""The same promise for the mean prediction entropy, which Proposition 3 does not speak of.
+    r"""The same bound for the mean prediction entropy, which Proposition 3 does not cover.
 
     Hoeffding's inequality for n values of h in [0, log K]; a mean has no bias.
 

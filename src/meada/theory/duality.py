@@ -1,4 +1,4 @@
-r"""Proposition 2 on a finite space: the worst distribution by linear programming, and point by point.
+r"""Proposition 2 on a finite space: the worst-case distribution by linear programming, and pointwise.
 
 An atom is a pair (x, y). ``value[s]`` is :math:`\mathcal{L}(\theta; x, y) + \beta h(\theta; x)` at
 atom s, ``cost[s, t]`` is :math:`c_\theta` of moving mass from s to t: infinite where the labels
@@ -25,7 +25,7 @@ Costs = Float[ndarray, "S S"]
 
 
 class WorstCase(NamedTuple):
-    """The supremum over P, and a law that reaches it."""
+    """The supremum over P, and a distribution that attains it."""
 
     value: float
     law: PerAtom
@@ -134,6 +134,6 @@ def _allowed(cost: Costs) -> list[tuple[int, int | None]]:
 
 
 def _marginals(atoms: int) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
-    """The two matrices that take a coupling, read row by row, to its marginals."""
+    """The two matrices that map a flattened (row-major) coupling to its marginals."""
     one, each = np.ones((1, atoms)), sparse.identity(atoms)
     return sparse.kron(each, one, format="csr"), sparse.kron(one, each, format="csr")

@@ -49,7 +49,7 @@ def tilted_law(scores: Scores, prior: Law, tau: float) -> Law:
 
 
 def penalised_score(law: Law, scores: Scores, prior: Law, tau: float) -> float:
-    r""":math:`E_Q[s] - \tau KL(Q \| \pi)` of any law Q: what the supremum is over."""
+    r""":math:`E_Q[s] - \tau KL(Q \| \pi)` of any distribution Q; the tilted score is its supremum."""
     check_range("the tilted score", "[0, inf]", tau=tau)
     gap = torch.where(law > 0, law * (law.log() - prior.log()), torch.zeros_like(law)).sum()
     return float((law * scores).sum()) - (tau * float(gap) if gap else 0.0)

@@ -60,8 +60,8 @@ def test_a_photograph_is_turned_as_its_camera_was_held(tmp_path):
         (lambda p: Image.fromarray(np.zeros((4, 4), np.uint16)).save(p / "x.png"), "than 8 bits"),
         (lambda p: png16(p / "x.png"), "than 8 bits"),
         (lambda p: Image.fromarray(np.zeros((4, 4), np.float32)).save(p / "x.tif"), "than 8 bits"),
-        (lambda p: (p / "x.jpg").write_bytes(b""), "not a picture that can be read"),
-        (lambda p: (p / "x.jpg").write_text("<html>"), "not a picture that can be read"),
+        (lambda p: (p / "x.jpg").write_bytes(b""), "not a readable picture"),
+        (lambda p: (p / "x.jpg").write_text("<html>"), "not a readable picture"),
     ],
 )
 def test_what_has_no_exact_form_is_refused(tmp_path, make, sentence):
@@ -76,7 +76,7 @@ def test_a_file_cut_short_is_refused(tmp_path, ending, rng):
     path = tmp_path / f"x.{ending}"
     Image.fromarray(rng.integers(0, 256, (64, 64, 3), np.uint8)).save(path)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    with pytest.raises(MeadaError, match="not a picture that can be read"):
+    with pytest.raises(MeadaError, match="not a readable picture"):
         decode(path, 8)
 
 

@@ -93,7 +93,7 @@ def test_all_faults_of_all_parts_are_named_at_once_and_nothing_is_left(listing, 
     with pytest.raises(MeadaError) as caught:
         load_images(parts, 4, folder=home, tell=lambda done, total: None, faults=["x is wrong"])
     text = str(caught.value)
-    assert "has 4 faults: x is wrong; 1.png is not a picture" in text
+    assert "has 4 faults: x is wrong; 1.png is not a readable picture" in text
     assert "3.png is CMYK" in text and "4.png" in text and "\n" not in text
     assert [*home.iterdir()] == []
 

@@ -119,7 +119,7 @@ def test_a_whole_file_is_put_in_place(site: Site, file: File, tmp_path: Path):
 
 def test_an_interrupted_download_goes_on_where_it_broke_off(site: Site, file: File, tmp_path: Path, part: Path):
     site.cut = 100_000
-    with pytest.raises(MeadaError, match="broke off at 100,000 of 307,200 bytes.*continues there"):
+    with pytest.raises(MeadaError, match="stopped at 100,000 of 307,200 bytes.*to continue"):
         fetch(file, tmp_path)
     assert part.read_bytes() == CONTENT[:100_000]
     assert not (tmp_path / file.path).exists()
@@ -131,7 +131,7 @@ def test_an_interrupted_download_goes_on_where_it_broke_off(site: Site, file: Fi
 
 def test_a_broken_chunked_download_is_kept_and_resumed(site: Site, file: File, tmp_path: Path, part: Path):
     site.chunked, site.cut = True, 50_000
-    with pytest.raises(MeadaError, match=r"broke off at [\d,]+ of 307,200 bytes"):
+    with pytest.raises(MeadaError, match=r"stopped at [\d,]+ of 307,200 bytes"):
         fetch(file, tmp_path)
     assert 0 < part.stat().st_size <= 50_000
     site.cut = None
@@ -218,14 +218,14 @@ def test_a_web_page_is_not_data_and_the_part_is_kept(
 
 def test_another_size_is_refused_before_a_byte_is_written(site: Site, file: File, tmp_path: Path, part: Path):
     site.content = CONTENT + b"!"
-    with pytest.raises(MeadaError, match="offers 307,201 bytes: 307,200 are published"):
+    with pytest.raises(MeadaError, match="must have 307,200 bytes as published, got 307,201"):
         fetch(file, tmp_path)
     assert not part.exists()
 
 
 def test_more_than_the_published_size_is_cut_short(site: Site, file: File, tmp_path: Path):
     site.content, site.chunked = CONTENT * 4, True
-    with pytest.raises(MeadaError, match="sends more than 307,200 bytes"):
+    with pytest.raises(MeadaError, match="must send 307,200 bytes, got more"):
         fetch(file, tmp_path)
 
 

@@ -16,7 +16,7 @@ from meada.errors import MeadaError, check_range, nearest
 
 
 def sklearn_digits(held_out: Raw, rng: Generator) -> Raw:
-    """Other writers; 8x8 upscaled as it is, so that the digits fill the picture as USPS's do."""
+    """Digits of other writers, 8x8, upscaled without a margin, as in USPS."""
     pages = shifts.optdigits()
     chosen = in_turn(pages.labels, rng)[: len(held_out.labels)]
     return Raw(pages.images[chosen], pages.labels[chosen])
@@ -29,7 +29,7 @@ def photo_digits(held_out: Raw, rng: Generator) -> Raw:
 
 
 def font_digits(held_out: Raw, rng: Generator) -> Raw:
-    """What the held-out digits say, in print; nothing of their pictures."""
+    """Printed digits with the labels of the held-out digits."""
     return Raw(shifts.printed(held_out.labels, shifts.fonts(), rng), held_out.labels)
 
 
@@ -62,7 +62,7 @@ def embedded(
     *, train: int = 1_000, validation: int = 500, test: int = 1_000, seed: int = 0,
     targets: Sequence[str] = tuple(DOMAINS),
 ) -> Task:  # fmt: skip
-    """Real MNIST digits as the source, and up to five domains that nothing was trained on.
+    """Real MNIST digits as the source, and up to five test domains.
 
     Training, validation and held-out digits are disjoint, each balanced over the classes to within one image. An unseen
     domain has ``test`` images (``sklearn_digits`` at most its 1,797); ``photo_digits``, ``noisy`` and ``blurred`` are
@@ -105,12 +105,12 @@ def check_request(sizes: dict[str, int], seed: int, targets: Sequence[str]) -> N
 
 
 def stream(seed: int, name: str) -> Generator:
-    """A domain's own random numbers, whatever else is drawn."""
+    """A random stream per domain, independent of all others."""
     return default_rng([seed, *name.encode()])
 
 
 def in_turn(labels: Classes, rng: Generator) -> Classes:
-    """Indices in random order, the classes taking turns, so that every stretch is balanced.
+    """Shuffled indices with the classes in turn, so that every part is balanced.
 
     >>> labels = np.array([0, 0, 0, 1, 1, 2])
     >>> labels[in_turn(labels, default_rng(0))]

@@ -56,19 +56,19 @@ def mnist_5k() -> Raw:
 
 
 def optdigits() -> Raw:
-    """scikit-learn's 1,797 digits (8x8), its 0..16 stretched to 0..255."""
+    """scikit-learn's 1,797 digits (8x8), scaled from 0..16 to 0..255."""
     table = read_table(shipped("sklearn", "datasets/data/digits.csv.gz"), (1_797, 65))
     grey = np.rint(table[:, :-1] * (255 / 16)).astype(np.uint8)
     return Raw(grey.reshape(-1, 8, 8), table[:, -1].astype(np.int64))
 
 
 def photographs() -> list[Photograph]:
-    """scikit-learn's sample photographs, whole."""
+    """scikit-learn's sample photographs at full size."""
     return [read_photograph(shipped("sklearn", f"datasets/images/{f}")) for f in PHOTOGRAPHS]
 
 
 def fonts() -> list[Path]:
-    """The fonts of matplotlib that draw ten digits a reader would know."""
+    """matplotlib's fonts with ten legible digits."""
     return [shipped("matplotlib", f"mpl-data/fonts/ttf/{font}.ttf") for font in FONTS]
 
 
@@ -104,7 +104,7 @@ def read_photograph(path: Path) -> Photograph:
 
 
 def rgb(images: Grey) -> Colour:
-    """The same grey in three channels."""
+    """Repeat grey images in three channels."""
     return np.repeat(images[:, None], 3, axis=1)
 
 
@@ -119,7 +119,7 @@ def blend(digits: Colour, patches: Colour) -> Colour:
 
 
 def patches(photographs: Sequence[Photograph], n: int, rng: Generator) -> Colour:
-    """``n`` random squares at the photographs' own resolution, each photograph as likely."""
+    """``n`` random crops of uniformly chosen photographs, not resized."""
     windows = [sliding_window_view(p, (SIDE, SIDE), axis=(0, 1)) for p in photographs]
     chosen = [windows[k] for k in rng.integers(len(windows), size=n)]
     return np.stack([w[rng.integers(w.shape[0]), rng.integers(w.shape[1])] for w in chosen])
@@ -136,27 +136,27 @@ def noisy(digits: Colour, rng: Generator) -> Colour:
 
 
 def blurred(digits: Grey) -> Grey:
-    """A gaussian over each picture, the ground going on black beyond the edge."""
+    """Gaussian blur of each picture, padded with black."""
     soft = gaussian_filter(digits.astype(np.float64), (0, BLUR, BLUR), mode="constant")
     return np.rint(soft).astype(np.uint8)
 
 
 def printed(labels: Classes, typefaces: Sequence[Path], rng: Generator) -> Colour:
-    """Each label as a figure: font, size, place, tilt and both colours at random."""
+    """Each label as a printed digit with random font, size, place, rotation and colours."""
     faces = [typefaces[int(f)] for f in rng.integers(len(typefaces), size=len(labels))]
     masks = [np.asarray(typeset(str(k), f, rng)) for k, f in zip(labels, faces, strict=True)]
     return coloured(np.stack(masks), [two_colours(rng) for _ in labels])
 
 
 def coloured(masks: Grey, pairs: Sequence[tuple[RGB, RGB]]) -> Colour:
-    """Each mask in its own ink and ground: white is ink, black is ground."""
+    """Colour each mask with a random foreground (white) and background (black)."""
     colours = np.array(pairs)[..., None, None]  # N, 2, 3, 1, 1
     cover, ink, ground = masks[:, None] / 255, colours[:, 0], colours[:, 1]
     return np.rint(ground + cover * (ink - ground)).astype(np.uint8)
 
 
 def typeset(digit: str, font: Path, rng: Generator) -> Image.Image:
-    """One digit, white on black, off centre and tilted."""
+    """One digit, white on black, shifted and rotated."""
     x, y = SIDE / 2 + rng.uniform(-SHIFT, SHIFT, size=2)
     face = typeface(font, int(rng.integers(*EM, endpoint=True)))
     left, top, right, bottom = face.getbbox(digit)
@@ -174,7 +174,7 @@ def typeface(font: Path, em: int) -> ImageFont.FreeTypeFont:
 
 
 def two_colours(rng: Generator) -> tuple[RGB, RGB]:
-    """Ink and ground, uniform over the pairs of colours where the ink is clearly the lighter.
+    """Foreground and background, uniform over pairs of colours with a clearly lighter foreground.
 
     Light on dark, as MNIST is: what changes is print and colour. That strokes may be darker than
     what is around them is left to the photographs.

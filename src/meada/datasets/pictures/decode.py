@@ -1,4 +1,4 @@
-"""Decode a picture file to 8-bit RGB of one size, or say in a sentence why that cannot be done.
+"""Decode a picture file to 8-bit RGB of one size; errors say in one sentence what is wrong with it.
 
 CMYK and more than 8 bits per channel, which have no exact form in 8-bit RGB, are refused unless ``lenient`` is set.
 """
@@ -31,7 +31,7 @@ def decode(path: Path, side: int, *, lenient: bool = False) -> NDArray[np.uint8]
 
 
 def upright(path: Path, *, lenient: bool = False) -> Image.Image:
-    """The whole picture in 8-bit RGB, turned as its EXIF tag says, transparency laid over white.
+    """The whole picture in 8-bit RGB: rotated by its EXIF tag, transparency on white.
 
     ``lenient`` takes CMYK and more than 8 bits per channel too, see :func:`eight_bits`.
     """
@@ -53,17 +53,17 @@ def _explained(path: Path) -> Iterator[None]:
         raise
     except Image.DecompressionBombError:
         most = 2 * (Image.MAX_IMAGE_PIXELS or 0) // 1_000_000
-        raise MeadaError(f"has more than {most:,} million pixels: save it smaller") from None
+        raise MeadaError(f"has more than {most:,} million pixels: save a smaller copy") from None
     except UnidentifiedImageError:
-        raise MeadaError("is not a picture that can be read: its bytes are of no known format") from None
+        raise MeadaError("is not a readable picture: unknown format") from None
     except (OSError, ValueError, SyntaxError, EOFError) as error:
         what = " ".join(str(error).replace(str(path), "the file").split()) or type(error).__name__
-        raise MeadaError(f"is not a picture that can be read ({what})") from None
+        raise MeadaError(f"is not a readable picture ({what})") from None
 
 
 @contextmanager
 def large_ones_too() -> Iterator[None]:
-    """Silence Pillow's warning of a large picture; one of twice that size is still refused.
+    """Silence Pillow's warning about large pictures; twice its limit is still an error.
 
     Use it around threads, not inside them.
     """
@@ -73,7 +73,7 @@ def large_ones_too() -> Iterator[None]:
 
 
 def refuse(image: Image.Image) -> None:
-    """Names what is wrong with a kind of picture that has no exact 8-bit RGB form."""
+    """Raise an error for a kind of picture without an exact 8-bit RGB form."""
     # A 16-bit colour PNG opens as "RGB" and loses its lower bytes: only the tile tells.
     if image.mode.startswith(("I", "F")) or ";16" in str(getattr(image, "tile", "")):
         raise MeadaError(f"has more than 8 bits per channel: {ADVICE}")
@@ -84,7 +84,7 @@ def refuse(image: Image.Image) -> None:
 
 
 def flat(image: Image.Image) -> Image.Image:
-    """RGB; what is transparent shows white."""
+    """Convert to RGB with transparency on white."""
     if image.mode not in TRANSPARENT and "transparency" not in image.info:
         return image.convert("RGB")
     clear = image.convert("RGBA")
@@ -93,7 +93,7 @@ def flat(image: Image.Image) -> Image.Image:
 
 
 def eight_bits(image: Image.Image) -> Image.Image:
-    """Any kind of picture as one that :func:`flat` knows: the upper 8 of 16 bits; CMYK by its profile or plainly.
+    """Convert any kind of picture for :func:`flat`: upper 8 of 16 bits; CMYK by its profile if it has one.
 
     >>> eight_bits(Image.fromarray(np.full((2, 2), 65_535, np.uint16))).getpixel((0, 0))
     255

@@ -32,7 +32,7 @@ FORMAT = "meada-images/1: RGB, bilinear"  # another way of decoding gets another
 
 @dataclass(frozen=True)
 class Listing:
-    """Some pictures of a tree, in order; ``name`` says which part of the tree they are."""
+    """An ordered list of pictures of a tree; ``name`` is that of its part of the tree."""
 
     name: str
     root: Path
@@ -77,14 +77,14 @@ def refuse(faults: Sequence[str], root: Path, shown: int = 5) -> None:
 
 
 def cache_name(listing: Listing, side: int, lenient: bool = False) -> str:
-    """``PLACE-CONTENT.npy``: which part of which tree, then what its files are now."""
+    """``PLACE-CONTENT.npy``: a hash of tree and part, then a hash of the files' current state."""
     place = digest([str(listing.root.resolve()), listing.name, str(side)])
     kind = f"{FORMAT}, of any kind" if lenient else FORMAT
     return f"{place}-{digest([kind, *fingerprints(listing)])}.npy"
 
 
 def build(path: Path, listing: Listing, side: int, done: Callable[[], None], *, lenient: bool = False) -> list[str]:
-    """Decode every picture into ``path``; the faults that were found, and then no file.
+    """Decode all pictures into ``path``; return the errors found, in which case no file is kept.
 
     In threads: Pillow lets go of the interpreter while it decodes and resizes.
     """
@@ -111,17 +111,17 @@ def build(path: Path, listing: Listing, side: int, done: Callable[[], None], *, 
 
 
 def mapped(path: Path) -> Images8:
-    """Pages come from the disk as they are read, and go when memory is short."""
+    """The file as a memory-mapped array."""
     try:
         # "c": private to this process, since torch warns of arrays that it may not write to
         return torch.from_numpy(map_npy(path, "c"))
     except (OSError, MeadaError) as error:
-        raise MeadaError(f"{path} cannot be read ({error}): delete it, and it is made again") from None
+        raise MeadaError(f"{path} cannot be read ({error}): delete it to make it again") from None
 
 
 @contextmanager
 def writable(path: Path) -> Iterator[None]:
-    """Where the cache cannot be written, as in a read-only home, say what to do."""
+    """Say what to do if the cache cannot be written, as in a read-only home."""
     try:
         with naming(path):
             yield
@@ -129,13 +129,13 @@ def writable(path: Path) -> Iterator[None]:
         if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
             raise
         raise MeadaError(
-            f"{path.parent} must be a folder that can be written, got: {error.strerror}; set MEADA_CACHE to another one"
+            f"{path.parent} must be a writable folder, got: {error.strerror}; set MEADA_CACHE to another folder"
         ) from None
 
 
 @contextmanager
 def _draft(path: Path) -> Iterator[tuple[int, Callable[[], None]]]:
-    """A file next to ``path`` that takes its name when it is kept, and is removed otherwise."""
+    """A temporary file next to ``path``: renamed to it on success, else removed."""
     with writable(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_drafts(path.parent)
@@ -160,7 +160,7 @@ def _draft(path: Path) -> Iterator[tuple[int, Callable[[], None]]]:
 
 
 def _header(file: int, shape: tuple[int, ...]) -> int:
-    """Write what numpy puts before an array; where the array begins."""
+    """Write numpy's header; return the offset of the data."""
     buffer = BytesIO()
     about = {"descr": "|u1", "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(buffer, about)
@@ -169,7 +169,7 @@ def _header(file: int, shape: tuple[int, ...]) -> int:
 
 
 def _write(file: int, content: memoryview, place: int) -> None:
-    """Not through a mapping, where a full disk kills the process; a short write goes on."""
+    """Write without a memory map, since a full disk would kill the process; short writes continue."""
     while content:
         written = os.pwrite(file, content, place)
         content, place = content[written:], place + written

@@ -33,7 +33,7 @@ class Listed(NamedTuple):
 
 
 def list_pictures(path: Path, group: str = "") -> Listed:
-    """Pictures of CLASS/*, of DOMAIN/CLASS/* or of a CSV file of path,label, by their names alone.
+    """List pictures of CLASS/*, DOMAIN/CLASS/* or a CSV file of path,label, without opening them.
 
     ``group`` names a column of the CSV file, or is a regular expression on the path of each picture
     whose first group names the object that the picture shows.
@@ -52,7 +52,7 @@ def list_pictures(path: Path, group: str = "") -> Listed:
 
 
 def grouped(pictures: list[Picture], pattern: str, path: Path) -> list[Picture]:
-    """Each picture with what the pattern's first group finds in its path."""
+    """Set each picture's group to the match of the pattern's first group in its path."""
     if not pattern:
         return pictures
     columns = "a column of the CSV file or " if path.suffix.lower() == ".csv" else ""
@@ -128,7 +128,7 @@ def _yes(path: Path, name: str, cell: str) -> bool:
 
 
 def _by_rarest(pictures: Iterable[Picture], names: tuple[str, ...]) -> list[Picture]:
-    """The split goes by one label of each picture: the rarest that it has."""
+    """Use each picture's rarest label as its class in the split."""
     pictures = list(pictures)
     counts = [sum(p.labels[k] for p in pictures) for k in range(len(names))]
 
@@ -140,7 +140,7 @@ def _by_rarest(pictures: Iterable[Picture], names: tuple[str, ...]) -> list[Pict
 
 
 def _read_csv(path: Path) -> tuple[list[str], list[list[str]]]:
-    """The heading, which may be missing where there are two columns, and the lines below it."""
+    """The header (optional for two columns) and the rows."""
     try:
         lines = read_text(path).splitlines()
         rows = [[cell.strip() for cell in row] for row in csv.reader(lines) if row]
@@ -165,7 +165,7 @@ def _read_csv(path: Path) -> tuple[list[str], list[list[str]]]:
 
 
 def _commas(row: list[str]) -> str:
-    """A hint for a line that has another separator."""
+    """A hint for a header with another separator."""
     return ": separate columns by commas" if len(row) == 1 and any(mark in row[0] for mark in ";\t|") else ""
 
 

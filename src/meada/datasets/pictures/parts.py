@@ -1,4 +1,4 @@
-"""The parts of a data set of pictures: draw a held-out share, take fewer, load them, and say what was read."""
+"""Split a data set of pictures into parts: hold out a share, subsample, load, and record what was read."""
 
 import sys
 from collections import Counter
@@ -19,14 +19,14 @@ Part = tuple[Path, Sequence[Picture]]  # pictures below a folder
 
 
 def share(items: list[T], held_out: float, key: str) -> tuple[list[T], list[T]]:
-    """A class's own draw, to train on and to hold out: at least one picture to hold out, wherever there are two."""
+    """Split one class into training and held-out pictures: at least one of two or more is held out."""
     order = torch.randperm(len(items), generator=stream("split", key)).tolist()
     cut = max(round(held_out * len(items)), 1) if len(items) > 1 else 0
     return [items[i] for i in sorted(order[cut:])], [items[i] for i in sorted(order[:cut])]
 
 
 def spread(items: list[T], n: int | None) -> list[T]:
-    """At most ``n``, evenly over a list that goes class by class."""
+    """At most ``n`` items, evenly spaced over a list sorted by class."""
     if n is None or n >= len(items):
         return items
     return [items[i * len(items) // n] for i in range(n)]
@@ -36,7 +36,7 @@ def load(
     parts: Mapping[str, Part], classes: Sequence[str], domains: Sequence[str], side: int, *,
     cache: str | Path | None = None, tell: Count | None = None, faults: Sequence[str] = (), lenient: bool = True,
 ) -> list[Samples]:  # fmt: skip
-    """Read every part; ``faults`` that were found before are raised together with those of the pictures."""
+    """Read every part; raise earlier ``faults`` together with those of the pictures."""
     listings = [Listing(name, root, tuple(p.file for p in some)) for name, (root, some) in parts.items()]
     images = load_images(listings, side, folder=cache, tell=tell or say, faults=faults, lenient=lenient)
     labelled = (_labels(some, classes, domains) for _, some in parts.values())
@@ -58,7 +58,7 @@ def provenance(
     sources: Sequence[str], fit: Sequence[Picture], kept: Sequence[Picture], tests: Mapping[str, Sequence[Picture]],
     side: int, by: str = "a seeded draw by class",
 ) -> dict[str, str]:  # fmt: skip
-    """By domain, how many pictures are for what."""
+    """Number of pictures by domain and use."""
     how = f"at {side}x{side} (Pillow, bilinear)"
     learnt, held = (Counter(p.domain for p in part) for part in (fit, kept))
     said = {k: f"{learnt[k]:,} pictures to train on, {held[k]:,} held out, by {by}, {how}" for k in sources}
@@ -66,7 +66,7 @@ def provenance(
 
 
 def say(done: int, total: int) -> None:
-    """On a terminal, one line that counts."""
+    """Show progress as one line on a terminal."""
     if sys.stderr.isatty() and (done % 50 == 0 or done == total):
         end = "\n" if done == total else ""
         print(f"\rdecoding pictures, once: {done:,} of {total:,}", end=end, file=sys.stderr)

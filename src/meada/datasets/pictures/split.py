@@ -1,4 +1,4 @@
-"""Hold out a part of the pictures: each class of each domain in proportion, copies and groups never divided."""
+"""Hold out a share of the pictures per class and domain, without dividing copies or groups."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ Unit = list[Picture]  # pictures that stay on one side
 
 
 def split(own: Survey, *, held_out: float, seed: int) -> tuple[list[Picture], list[Picture]]:
-    """Pictures to train on and pictures to hold out; neither copies nor groups are on both sides."""
+    """Training and held-out pictures; no copies or groups are on both sides."""
     found = units(own)
     if len(found) < 2:
         why = "copies of one picture" if len({one.content for one in own.looks.values()}) == 1 else "of one group"
@@ -34,7 +34,7 @@ def split(own: Survey, *, held_out: float, seed: int) -> tuple[list[Picture], li
 
 
 def _refuse_single(own: Survey) -> None:
-    """A class is trained on and held out: that takes two pictures that differ."""
+    """Refuse a class with fewer than two different pictures: one to train on and one to hold out."""
     classes = grouped(own.pictures, lambda p: p.label)
     single = [name for name, found in classes.items() if len({own.looks[p.file].content for p in found}) < 2]
     if single and not own.multilabel:
@@ -46,7 +46,7 @@ def _refuse_single(own: Survey) -> None:
 
 
 def units(own: Survey) -> list[Unit]:
-    """Pictures that share pixels or a group, directly or through others."""
+    """Sets of pictures connected by equal pixels or a common group."""
     files = [p.file for p in own.pictures]
     copies = grouped(files, lambda file: own.looks[file].content).values()
     named = grouped((p for p in own.pictures if p.group), lambda p: p.group).values()
@@ -64,19 +64,19 @@ def units(own: Survey) -> list[Unit]:
 
 
 def _cells(own: Survey) -> dict[Cell, list[Picture]]:
-    """Pictures by domain and class, in the order in which these are first met."""
+    """Pictures by domain and class, in order of first occurrence."""
     return grouped(own.pictures, lambda p: (p.domain, p.label))
 
 
 def _one_by_one(own: Survey, held_out: float, seed: int) -> set[str]:
-    """A draw of each cell by itself."""
+    """Split each cell separately."""
     files = {cell: [p.file for p in pictures] for cell, pictures in _cells(own).items()}
     drawn = (share(some, held_out, f"{seed} {cell[0]} {cell[1]}")[1] for cell, some in files.items())
     return {file for some in drawn for file in some}
 
 
 def _whole_units(found: Sequence[Unit], held_out: float, seed: int) -> set[str]:
-    """Units in random order, each held out if more than half of it is still wanted by its cells.
+    """Go through units in random order and hold out a unit if its cells still need more than half of it.
 
     Every cell keeps a picture to train on. A cell that got nothing then gives its smallest unit.
     """
@@ -107,7 +107,7 @@ def _whole_units(found: Sequence[Unit], held_out: float, seed: int) -> set[str]:
 
 
 def warnings(own: Survey, fit: Sequence[Picture], kept: Sequence[Picture]) -> Iterator[str]:
-    """What makes the held-out score look better or worse than it is."""
+    """Warnings about a biased held-out score."""
     if missing := sorted(set(own.classes) - _shown(own, kept)):
         yield f"{len(missing)} classes have no held-out picture, such as '{missing[0]}'"
     yield from alike("held-out", own, kept, own, fit)
@@ -120,7 +120,7 @@ def _shown(own: Survey, pictures: Sequence[Picture]) -> set[str]:
 
 
 def alike(name: str, survey: Survey, these: Sequence[Picture], own: Survey, fit: Sequence[Picture]) -> Iterator[str]:
-    """Warns of pictures that look like one of their own class that is trained on."""
+    """Warn about held-out pictures that look like a training picture of the same class."""
     found = list[tuple[Picture, Picture]]()
     candidates = grouped(fit, lambda p: p.label)
     for label, mine in grouped(these, lambda p: p.label).items():

@@ -1,4 +1,4 @@
-"""Look at every picture of a folder once: which can be used, which are copies, why others are left out."""
+"""Scan all pictures of a folder once: usable ones, copies, and reasons for leaving others out."""
 
 import json
 import os
@@ -25,7 +25,7 @@ from meada.machine.terminal import Count
 T = TypeVar("T")
 K = TypeVar("K")
 FORMAT = "meada-survey/2"
-FEWEST = 2  # classes that a classifier needs
+MIN_CLASSES = 2  # classes that a classifier needs
 SHAPE = (9, 8)  # pixels that the coarse hash compares, each with its right neighbour: 8 x 8 bits
 MARGIN = 2  # levels that the right neighbour must be brighter by: noise in a flat area is not an edge
 BITS = 64
@@ -35,7 +35,7 @@ BLOCK = 256  # rows compared at once: 256 x 50,000 distances take 50 MB
 
 
 class Look(NamedTuple):
-    """What is remembered of a picture that can be decoded."""
+    """Cached facts about a picture that can be decoded."""
 
     width: int
     height: int
@@ -44,7 +44,7 @@ class Look(NamedTuple):
 
 
 def difference_hash(image: Image.Image) -> str:
-    """Where brightness rises from left to right, on a grid of 8 x 8, as 16 hexadecimal digits.
+    """Perceptual hash: signs of horizontal brightness differences on an 8 x 8 grid, as 16 hexadecimal digits.
 
     >>> difference_hash(Image.linear_gradient("L").rotate(90))
     'ffffffffffffffff'
@@ -100,7 +100,7 @@ class Survey:
 
 
 def survey(path: Path, *, group: str = "", cache: str | Path | None = None, tell: Count | None = None) -> Survey:
-    """Look at every file once; what was found is remembered until a file changes.
+    """Scan all files; results are cached until a file changes.
 
     ``path`` is CLASS/pictures, DOMAIN/CLASS/pictures or a CSV file of path,label; ``group`` as for
     :func:`meada.datasets.pictures.listing.list_pictures`.
@@ -114,7 +114,7 @@ def survey(path: Path, *, group: str = "", cache: str | Path | None = None, tell
     classes = tuple(sorted({p.label for p in good}))
     if not classes:
         why = "; ".join(f"{name} {fault}" for name, fault in list(skipped.items())[:3])
-        raise MeadaError(f"{path} must hold pictures that can be read, got none ({why})")
+        raise MeadaError(f"{path} must have readable pictures, got none ({why})")
     return Survey(
         root=listed.root,
         pictures=good,
@@ -129,7 +129,7 @@ def survey(path: Path, *, group: str = "", cache: str | Path | None = None, tell
 
 
 def summary(skipped: dict[str, str], shown: int = 5) -> str:
-    """One sentence about the files that are left out.
+    """One sentence about the files left out.
 
     >>> summary({"a.jpg": "is broken", "b.txt": "is text"}, shown=1)
     '2 files are left out: a.jpg is broken; and 1 more'
@@ -170,7 +170,7 @@ def _about_copies(good: Sequence[Picture], looks: dict[str, Look], shown: int = 
 def _looked_at(
     root: Path, listed: Sequence[Picture], cache: str | Path | None, tell: Count | None
 ) -> dict[str, Look | str]:
-    """What is seen of each picture, or why it cannot be read: each is decoded to its end."""
+    """Decode each picture fully: its facts, or why it cannot be read."""
     there = [p.file for p in listed if (root / p.file).is_file()]
     files = Listing("survey", root, tuple(there))
     name = digest([FORMAT, str(root.resolve()), *fingerprints(files)])
@@ -184,7 +184,7 @@ def _looked_at(
 
 
 def _remembered(path: Path, files: Sequence[str]) -> dict[str, Look | str] | None:
-    """What an earlier look found; None where it is missing or damaged."""
+    """Cached results of an earlier scan; None if missing or damaged."""
     try:
         seen = json.loads(read_text(path))
         return {file: one if isinstance(one := seen[file], str) else Look(*one) for file in files}

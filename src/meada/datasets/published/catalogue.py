@@ -11,7 +11,7 @@ from meada.machine.limits import regular
 
 @dataclass(frozen=True)
 class File:
-    """One published file, or one folder of images; ``None`` stands for what is not published."""
+    """One published file or folder of images; ``None`` for facts that are not published."""
 
     path: str  # below the data root
     size: int | None = None  # bytes
@@ -53,7 +53,7 @@ def fetchable(entry: Domain) -> bool:
 
 
 def advice(entry: Domain, file: File) -> str:
-    """The rest of a sentence about a missing or damaged file: what it should be, and from where.
+    """End of an error message about a missing or damaged file: its published size and address.
 
     >>> advice(CATALOGUE["usps"], CATALOGUE["usps"].files[0])
     'published: usps.t.bz2, 1,831,726 bytes, md5 8ea070ee2aca1ac39742fdd1ef5ed118; get it with: meada data get usps'
@@ -143,7 +143,7 @@ def home(entry: Domain, root: Path) -> Path:
 
 
 def locate(file: File, root: Path) -> Path:
-    """The path of ``file`` below ``root``; what cannot be it is refused before it is read."""
+    """The path of ``file`` below ``root``; obviously wrong files are refused before reading."""
     path, wanted = root / file.path, "folder" if file.folder else "file"
     if not path.exists():
         problem = "is missing"
@@ -162,7 +162,7 @@ def locate(file: File, root: Path) -> Path:
 
 
 def looks_like_html(start: bytes) -> bool:
-    """Log-in pages and "not found" pages are what a dead link most often leaves on disk.
+    """Whether the file is an HTML page, as dead links often leave on disk.
 
     >>> looks_like_html(b"  <!DOCTYPE html><html>"), looks_like_html(b"BZh91AY")
     (True, False)
@@ -184,13 +184,13 @@ def md5(path: Path) -> str:
 
 
 def verdict(file: File, found: str) -> str:
-    """What a checksum says, for people and for records."""
+    """Result of a checksum test in words, for messages and records."""
     if file.md5 is None:
         return "no checksum is published"
     return "as published" if found == file.md5 else f"not the published {file.md5}"
 
 
 def provenance(files: Iterable[File], root: Path) -> str:
-    """What was read, so that a record says which bytes its numbers come from."""
+    """Files and checksums that were read, for the record."""
     sums = {file: md5(root / file.path) for file in files}
     return "; ".join(f"{file.path} md5 {sums[file]} ({verdict(file, sums[file])})" for file in sums)

@@ -1,4 +1,4 @@
-"""Check which published data sets are present and whether their files are whole."""
+"""Check which published data sets are present and whether their files are complete."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ USABLE: tuple[State, ...] = ("whole", "different")
 
 @dataclass(frozen=True)
 class Report:
-    """What reading a domain's files to the end has shown."""
+    """Result of reading all files of a domain."""
 
     name: str
     state: State
@@ -28,7 +28,7 @@ class Report:
 
 
 def count_images(name: str, root: Path) -> int:
-    """Read every file of the domain to its end; how many labelled images there are."""
+    """Read all files of the domain; return the number of labelled images."""
     if name == "mnist":  # the one domain of which training and test files are published alike
         return sum(len(read_mnist(root, split).labels) for split in ("train", "t10k"))
     if name == "pacs":  # counted, not decoded: a run decodes and names every fault

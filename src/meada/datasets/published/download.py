@@ -1,4 +1,4 @@
-"""Download a published file: resumable, checked against its checksum, moved into place when whole."""
+"""Download a published file: resumable, verified by checksum, moved into place when complete."""
 
 import http.client
 import os
@@ -23,7 +23,7 @@ Progress = Callable[[int, int | None], None]  # bytes so far, bytes in all if kn
 
 
 def outstanding(entry: Domain, root: Path, force: bool = False) -> list[File]:
-    """Which files of a domain are to be downloaded; an error if that cannot or should not be."""
+    """Files of a domain to download; an error if there is no address or a file differs."""
     if not fetchable(entry):
         places = " and ".join(str(root / file.path) for file in entry.files)
         raise MeadaError(f"{entry.name} has no address to download from: get it from {entry.page}; put it at {places}")
@@ -65,7 +65,7 @@ def fetch(file: File, root: Path, progress: Progress = lambda done, total: None)
 
 
 def _receive(file: File, part: Path, size: int, progress: Progress) -> None:
-    """Append to ``part`` what the server still has to give."""
+    """Append the remaining bytes to ``part``."""
     response, done, offered = _ask(file, _size(part))
     with response:
         chunk = _read(response)
@@ -73,11 +73,11 @@ def _receive(file: File, part: Path, size: int, progress: Progress) -> None:
         if done == 0 and catalogue.looks_like_html(chunk):
             raise _web_page(file)
         if chunk and offered not in (None, size):
-            raise MeadaError(f"{file.url} offers {offered:,} bytes: {size:,} are published")
+            raise MeadaError(f"{file.url} must have {size:,} bytes as published, got {offered:,}")
         with part.open("ab") as stream:
             while chunk:
                 if done + len(chunk) > size:
-                    raise MeadaError(f"{file.url} sends more than {size:,} bytes")
+                    raise MeadaError(f"{file.url} must send {size:,} bytes, got more")
                 stream.truncate(done)  # 0 where the server sends the whole file again
                 stream.write(chunk)
                 done += len(chunk)
@@ -86,7 +86,7 @@ def _receive(file: File, part: Path, size: int, progress: Progress) -> None:
             stream.flush()
             os.fsync(stream.fileno())
     if done < size:
-        raise MeadaError(f"{file.url} broke off at {_size(part):,} of {size:,} bytes: the same command continues there")
+        raise MeadaError(f"{file.url} stopped at {_size(part):,} of {size:,} bytes: repeat the command to continue")
 
 
 def _read(response: Response) -> bytes:
@@ -106,7 +106,7 @@ def _size(part: Path) -> int:
 
 
 def _ask(file: File, have: int) -> tuple[Response, int, int | None]:
-    """Ask for the file from byte ``have`` on: the answer, the byte it starts at, and the file's size if it is told.
+    """Request the file from byte ``have`` on: response, its first byte, and the file's size if known.
 
     A server that will not give just the rest is asked for the whole.
     """

@@ -110,7 +110,7 @@ def read_matlab(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def _arrays(content: memoryview, order: str, *, inside: bool = False) -> Iterator[tuple[str, NDArray[Any]]]:
-    """``inside`` compressed data there is no other; all of it together stays within a bound."""
+    """Arrays of the file; compressed data must not be nested (``inside``) and its total size is bounded."""
     room = UNPACKED
     for kind, data in _elements(content, order):
         if kind == COMPRESSED:
@@ -170,7 +170,7 @@ def read_libsvm(path: Path, side: int = 16) -> Raw:
 
 
 def to_bytes(values: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """[-1, 1] to 0..255, cut off rather than rounded, as the published experiments have it.
+    """Convert [-1, 1] to 0..255, truncated as in the published experiments.
 
     >>> to_bytes(np.array([-1.0, 0.0, 1.0], np.float32)).tolist()
     [0, 127, 255]
@@ -179,7 +179,7 @@ def to_bytes(values: NDArray[np.float32]) -> NDArray[np.uint8]:
 
 
 def _fill(row: NDArray[np.float32], line: str) -> int:
-    """Put the line's values into ``row``; its label is the answer."""
+    """Write the line's values to ``row``; return its label."""
     label, *pairs = line.split() or [""]
     if label not in map(str, range(1, 11)):
         raise ValueError(f"the label must be one of 1..10, got '{label[:20]}'")
@@ -196,7 +196,7 @@ def _fill(row: NDArray[np.float32], line: str) -> int:
 
 
 def read_pngs(entries: list[tuple[str, int]], folder: Path, side: int = 32) -> Raw:
-    """The coloured images that the list names, in its order, with its labels 0..9."""
+    """Colour images in the order of the list, with its labels 0..9."""
     images = np.empty((len(entries), side, side, 3), np.uint8)
     for row, (name, _) in enumerate(entries):
         images[row] = read_image(folder / name, side)

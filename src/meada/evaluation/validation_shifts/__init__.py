@@ -1,4 +1,4 @@
-"""Validation shifts: how a held-out source image might look elsewhere, for choosing without a target.
+"""Validation shifts: synthetic shifts of held-out source images, to select models without target data.
 
 They come in families. A method declares the families that it trains on, and it is scored on the
 others alone, so that the score is about shifts that it has not seen. No operation is one of the
@@ -44,7 +44,7 @@ HALF: Families = frozenset(("tone", "colour", "occlusion", "noise", "weather"))
 
 
 def validation_families(trained: Collection[str]) -> tuple[Family, ...]:
-    """The families left for validation when those in ``trained`` are trained on.
+    """Families for validation: all that are not in ``trained``.
 
     To compare several methods, give the union of what they train on: all are then scored on the same.
 
@@ -70,7 +70,7 @@ def shifted(x: Images, families: Collection[str], *, seed: int = 0, index: Any =
 
 
 def shifted_once(x: Images, families: Collection[str], *, seed: int = 0, index: Any = None) -> dict[str, Images]:
-    """``{family: images}``: of each family every image gets one operation, drawn by its position.
+    """``{family: images}``: one random operation of the family per image, keyed by its position.
 
     The pixels are those that :func:`shifted` gives for that operation.
     """
@@ -97,7 +97,7 @@ def two_folds(families: Collection[str] = get_args(Family)) -> tuple[tuple[Famil
 
 
 def cross_score(accuracy: Callable[[Families, Families], Mapping[Family, float]], **folds: Any) -> float:
-    """Mean accuracy over all families, each measured by the network that was not trained on it.
+    """Mean accuracy over all families, each scored with the network that was not trained on it.
 
     ``accuracy(train, validate)`` trains on the first families and gives the accuracy on each of the
     second; it is called once per fold of :func:`two_folds`, which takes the keyword ``families``.

@@ -1,4 +1,4 @@
-"""Validation shifts of neighbourhoods: 3 x 3 filters, edge maps, blurs and lossy compression."""
+"""Validation shifts by local operations: 3 x 3 filters, edge maps, blurs and lossy compression."""
 
 import math
 
@@ -15,12 +15,12 @@ EMBOSS = ((-4.0, -2.0, 0.0), (-2.0, 1.0, 2.0), (0.0, 2.0, 4.0))
 
 
 def sharpen(x: Images, rng: Streams) -> Images:
-    """Away from the local mean, three to five times as far."""
+    """Unsharp mask: three to five times the difference from the local mean."""
     return x + uniform(rng, x, 2.0, 4.0) * (x - smooth(x, _reach(x)))
 
 
 def emboss(x: Images, rng: Streams) -> Images:
-    """Light from the upper left."""
+    """Emboss with light from the upper left."""
     return correlate(x, torch.tensor(EMBOSS).to(x).expand(len(x), 3, 3), _reach(x))
 
 
@@ -31,26 +31,26 @@ def random_filter(x: Images, rng: Streams) -> Images:
 
 
 def contour(x: Images, rng: Streams) -> Images:
-    """Sobel's slope of the luma, white on black, the steepest place white."""
+    """Sobel gradient magnitude of the luma, scaled so that its maximum is white."""
     grey, kernel = luma(x), torch.tensor(SOBEL).to(x).expand(len(x), 3, 3)
     slope = torch.hypot(correlate(grey, kernel), correlate(grey, kernel.mT))
     return (slope / slope.amax((2, 3), keepdim=True).clamp(min=1e-6)).expand_as(x)
 
 
 def sketch(x: Images, rng: Streams) -> Images:
-    """The same as a drawing: dark lines on white."""
+    """The inverted edge map: dark lines on white."""
     return 1 - contour(x, rng)
 
 
 def etching(x: Images, rng: Streams) -> Images:
-    """Black where a place is darker than its surroundings, white elsewhere."""
+    """Adaptive threshold: black where a pixel is darker than its surroundings, white elsewhere."""
     grey = luma(x)
     darker = (smooth(grey, max(x.shape[2] // 8, 2)) - grey).clamp(min=0)
     return (1 - darker / darker.amax((2, 3), keepdim=True).clamp(min=1e-6)).square().expand_as(x)
 
 
 def median(x: Images, rng: Streams) -> Images:
-    """Of 3 x 3 places, at about 32 x 32 of them."""
+    """3 x 3 median filter of the image downsampled to about 32 x 32."""
     step = max(min(x.shape[2:]) // 32, 1)
     small = avg_pool2d(x, step) if step > 1 else x
     height, width = small.shape[2:]
@@ -71,7 +71,7 @@ def fringes(x: Images, rng: Streams) -> Images:
 
 
 def spin(x: Images, rng: Streams) -> Images:
-    """The mean of seven turns about the centre, up to 15 to 25 degrees either way."""
+    """Rotational blur: mean of seven rotations within 15 to 25 degrees either way."""
     most = uniform(rng, x, math.pi / 12, math.pi / 7.2)
     column, row = places(x)
     turned = [
@@ -82,19 +82,19 @@ def spin(x: Images, rng: Streams) -> Images:
 
 
 def smooth(x: Images, radius: int = 1) -> Images:
-    """The mean over a square of side 2 radius + 1, the border repeated."""
+    """Box filter of side 2 radius + 1; the border is replicated."""
     return avg_pool2d(pad(x, (radius,) * 4, mode="replicate"), 2 * radius + 1, stride=1)
 
 
 def correlate(x: Images, kernels: Tensor, reach: int = 1) -> Images:
-    """Each image with its own 3 x 3 kernel, channel by channel, ``reach`` pixels apart, the border repeated."""
+    """Filter each image with its own 3 x 3 kernel per channel, dilated by ``reach``; the border is replicated."""
     b, c, h, w = x.shape
     around = pad(x, (reach,) * 4, mode="replicate").view(1, b * c, h + 2 * reach, w + 2 * reach)
     return conv2d(around, kernels.repeat_interleave(c, 0)[:, None], groups=b * c, dilation=reach).view_as(x)
 
 
 def _reach(x: Images) -> int:
-    """A pixel up to 127 of them, two from 128: what a filter does to a photograph should be seen."""
+    """Dilation of filters: 1 pixel below a side of 128, more above, so that they visibly change a photograph."""
     return max(min(x.shape[2:]) // 64, 1)
 
 
@@ -103,7 +103,7 @@ DITHER = ((0, 8, 2, 10), (12, 4, 14, 6), (3, 11, 1, 9), (15, 7, 13, 5))  # Bayer
 
 
 def few_cosines(x: Images, rng: Streams) -> Images:
-    """Each block's 16 x 16 cosines rounded so coarsely that few are left; one step for all of them."""
+    """Coarse quantisation of each block's 16 x 16 DCT coefficients, with one step size."""
     basis, blocks = _cosines(BLOCK).to(x), _in_blocks(x, BLOCK)
     step = uniform(rng, x, 0.8, 1.2, 1, 1, 1, 1, 1)
     coded = (basis @ blocks @ basis.T / step).round() * step
@@ -111,7 +111,7 @@ def few_cosines(x: Images, rng: Streams) -> Images:
 
 
 def few_wavelets(x: Images, rng: Streams) -> Images:
-    """Of three levels of Haar wavelets the 6 to 10 per cent that are largest."""
+    """Keep the largest 6 to 10 per cent of the coefficients of a three-level Haar transform."""
     padded = _padded(x, 8)
     coded, details = padded, []
     for _ in range(3):
@@ -136,7 +136,7 @@ def few_levels(x: Images, rng: Streams) -> Images:
 
 
 def _cosines(n: int) -> Tensor:
-    """The orthogonal cosine transform, a frequency per row."""
+    """Orthonormal DCT matrix, one frequency per row."""
     k = torch.arange(n, dtype=torch.float64)
     basis = torch.cos(math.pi / n * k[:, None] * (k + 0.5)) * math.sqrt(2 / n)
     basis[0] /= math.sqrt(2)
@@ -149,7 +149,7 @@ def _padded(x: Images, block: int) -> Tensor:
 
 
 def _in_blocks(x: Images, block: int) -> Tensor:
-    """(B, C, rows, columns, block, block)."""
+    """Split images into blocks: (B, C, rows, columns, block, block)."""
     return _padded(x, block).unfold(2, block, block).unfold(3, block, block)
 
 

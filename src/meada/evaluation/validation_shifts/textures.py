@@ -1,4 +1,4 @@
-"""Validation shifts that lay something over the image: noise, waves and weather."""
+"""Validation shifts that overlay the image: noise, waves and weather."""
 
 import math
 
@@ -15,29 +15,29 @@ BANDS = 8  # of spatial frequency, from none to half a cycle per pixel
 
 
 def speckle(x: Images, rng: Streams) -> Images:
-    """Noise in proportion to the light: a standard deviation of half the pixel's value."""
+    """Multiplicative noise with a standard deviation of half the pixel's value."""
     return x * (1 + 0.5 * normal(rng, x, *x.shape[1:]))
 
 
 def grain(x: Images, rng: Streams) -> Images:
-    """Coarse grains, the same in all channels: noise at half the resolution."""
+    """Noise at half the resolution, the same in all channels."""
     half = [max(n // 2, 1) for n in x.shape[2:]]
     return x + 0.3 * interpolate(normal(rng, x, 1, *half), x.shape[2:], mode="bilinear", align_corners=False)
 
 
 def banding(x: Images, rng: Streams) -> Images:
-    """A bad read-out: each row, or each column, with an offset of its own."""
+    """A random offset for each row or each column."""
     rows, columns = normal(rng, x, 1, x.shape[2], 1), normal(rng, x, 1, 1, x.shape[3], lane=1)
     return x + 0.25 * torch.where(uniform(rng, x, 0.0, 1.0, lane=2) < 0.5, rows, columns)
 
 
 def dead_pixels(x: Images, rng: Streams) -> Images:
-    """Three pixels in ten give no light."""
+    """Set 30 per cent of the pixels to black."""
     return x * (uniform(rng, x, 0.0, 1.0, 1, *x.shape[2:]) >= 0.3)
 
 
 def wave(x: Images, rng: Streams) -> Images:
-    """A plane wave of 3 to 8 cycles across the image, in one direction."""
+    """Add a plane wave of 3 to 8 cycles across the image in a random direction."""
     angle, cycles = uniform(rng, x, 0.0, math.pi), uniform(rng, x, 3.0, 8.0, lane=1)
     column, row = places(x)
     phase = math.pi * cycles * (angle.cos() * column + angle.sin() * row)
@@ -45,14 +45,14 @@ def wave(x: Images, rng: Streams) -> Images:
 
 
 def reweight(x: Images, rng: Streams) -> Images:
-    """Each band of spatial frequency louder or softer, by a factor whose logarithm is normal."""
+    """Scale each band of spatial frequency by a log-normal factor."""
     gain = normal(rng, x, BANDS).exp()
     band = (_radius(x) * 2 * BANDS).long().clamp(max=BANDS - 1)
     return _filtered(x, gain[:, band][:, None])
 
 
 def flatten(x: Images, rng: Streams) -> Images:
-    """All frequencies nearer to equal: the root of each amplitude, at the spread that there was."""
+    """Flatten the spectrum: square root of each amplitude, at the original standard deviation."""
     spectrum = rfft2(x - x.mean((2, 3), keepdim=True))
     y = irfft2(spectrum / spectrum.abs().sqrt().clamp(min=1e-6), s=list(x.shape[2:]))
     spread = x.std((2, 3), keepdim=True) / y.std((2, 3), keepdim=True).clamp(min=1e-6)
@@ -60,7 +60,7 @@ def flatten(x: Images, rng: Streams) -> Images:
 
 
 def haze(x: Images, rng: Streams) -> Images:
-    """Thicker towards the top, as with distance: x t + a (1 - t), t = exp(-depth)."""
+    """Haze that increases towards the top: x t + a (1 - t), t = exp(-depth)."""
     height, width = x.shape[2:]
     unevenness = interpolate(uniform(rng, x, 0.0, 1.0, 1, 3, 3), (height, width), mode="bilinear", align_corners=False)
     depth = uniform(rng, x, 0.6, 1.2, lane=1) * (0.4 + torch.linspace(1, 0, height).to(x)[:, None] + unevenness)
@@ -89,7 +89,7 @@ def rain(x: Images, rng: Streams) -> Images:
 
 
 def _at_cells(values: Tensor, column: Tensor, row: Tensor) -> Tensor:
-    """``values`` (B, 1, rows, columns) at whole places, one for each pixel."""
+    """Look up ``values`` (B, 1, rows, columns) at an integer position for each pixel."""
     b, _, rows, columns = values.shape
     place = row.long().clamp(0, rows - 1) * columns + column.long().clamp(0, columns - 1)
     place = place.expand(b, 1, *place.shape[2:])

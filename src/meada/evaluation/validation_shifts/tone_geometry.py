@@ -37,42 +37,42 @@ def invert(x: Images, rng: Streams) -> Images:
 
 
 def fold(x: Images, rng: Streams) -> Images:
-    """Levels below a threshold run backwards: solarisation of the dark half."""
+    """Invert levels below a threshold: solarisation of the dark half."""
     threshold = uniform(rng, x, 0.4, 0.6)
     return torch.where(x < threshold, threshold - x, x)
 
 
 def gamma(x: Images, rng: Streams) -> Images:
-    """To the power of 1/4 to 1/2 or of 2 to 4."""
+    """Gamma correction by an exponent of 1/4 to 1/2 or of 2 to 4."""
     return x ** outside_middle(rng, x, math.log(2), math.log(4)).exp()
 
 
 def posterise(x: Images, rng: Streams) -> Images:
-    """Two or three levels per channel."""
+    """Quantise to two or three levels per channel."""
     steps = uniform(rng, x, 1.0, 3.0).floor()
     return (x * steps).round() / steps
 
 
 def tint(x: Images, rng: Streams) -> Images:
-    """Each channel pulled halfway towards a level of its own."""
+    """Blend each channel half with a random level."""
     return 0.5 * x + 0.5 * uniform(rng, x, 0.0, 1.0, x.shape[1], 1, 1)
 
 
 def cast(x: Images, rng: Streams) -> Images:
-    """Light of one colour: each channel times its own factor, the largest of them 1."""
+    """Coloured light: multiply each channel by a random factor, the largest of which is 1."""
     factor = uniform(rng, x, 0.1, 1.0, x.shape[1], 1, 1)
     return x * (factor / factor.amax(1, keepdim=True))
 
 
 def duotone(x: Images, rng: Streams) -> Images:
-    """Luma drawn between a dark and a light colour."""
+    """Map the luma to a line between a dark and a light colour."""
     dark = uniform(rng, x, 0.0, 0.4, x.shape[1], 1, 1)
     light = uniform(rng, x, 0.5, 1.0, x.shape[1], 1, 1, lane=1)
     return dark + luma(x) * (light - dark)
 
 
 def hue(x: Images, rng: Streams) -> Images:
-    """Turned by 60 to 300 degrees; an image without colour stays as it is."""
+    """Rotate the hue by 60 to 300 degrees; grey images do not change."""
     if x.shape[1] != 3:
         return x
     angle = uniform(rng, x, math.pi / 3, 5 * math.pi / 3).flatten()
@@ -90,7 +90,7 @@ def luma(x: Images) -> Float[Tensor, "B 1 H W"]:
 
 
 def rotate(x: Images, rng: Streams) -> Images:
-    """By 10 to 30 degrees either way."""
+    """Rotate by 10 to 30 degrees either way."""
     angle = outside_middle(rng, x, math.pi / 18, math.pi / 6)
     column, row = places(x)
     return read(x, angle.cos() * column - angle.sin() * row, angle.sin() * column + angle.cos() * row)
@@ -102,14 +102,14 @@ def shear(x: Images, rng: Streams) -> Images:
 
 
 def rescale(x: Images, rng: Streams) -> Images:
-    """Larger by up to 1.4 or smaller down to 0.6, on black."""
+    """Zoom in by up to 1.4 or out by down to 0.6, on black."""
     factor = torch.where(uniform(rng, x, 0.0, 1.0) < 0.5, 1 / uniform(rng, x, 0.6, 0.85, lane=1), 1 / 1.4)
     column, row = places(x)
     return read(x, column * factor, row * factor)
 
 
 def tilt(x: Images, rng: Streams) -> Images:
-    """Seen from the side: perspective along both axes."""
+    """Perspective transform along both axes."""
     column, row = places(x)
     across, down = outside_middle(rng, x, 0.15, 0.35), outside_middle(rng, x, 0.15, 0.35, lane=1)
     depth = 1 + across * column + down * row
@@ -123,14 +123,14 @@ def places(x: Images) -> tuple[Tensor, Tensor]:
 
 
 def read(x: Images, column: Tensor, row: Tensor, beyond: str = "zeros") -> Images:
-    """Each pixel from the place that it is sent to, linearly between four."""
+    """Sample the image at the given positions by bilinear interpolation."""
     shape = (len(x), 1, *x.shape[2:])
     grid = torch.cat([column.expand(shape), row.expand(shape)], 1).permute(0, 2, 3, 1)
     return grid_sample(x, grid, padding_mode=beyond, align_corners=False)
 
 
 def square(x: Images, rng: Streams) -> Images:
-    """A grey square, a third as wide as the image, somewhere in it."""
+    """Cover a random square, a third as wide as the image, with grey."""
     height, width = x.shape[2:]
     sides = (max(height // 3, 1), max(width // 3, 1))
     top = (uniform(rng, x, 0.0, 1.0) * (height - sides[0] + 1)).floor()
@@ -141,7 +141,7 @@ def square(x: Images, rng: Streams) -> Images:
 
 
 def bars(x: Images, rng: Streams) -> Images:
-    """A fence: four bars, upright or level, that cover a third of the image in one grey level."""
+    """Cover a third of the image with four vertical or horizontal bars of one grey level."""
     upright, phase = uniform(rng, x, 0.0, 1.0) < 0.5, uniform(rng, x, 0.0, 1.0, lane=1)
     column, row = places(x)
     along = torch.where(upright, column, row)
@@ -149,7 +149,7 @@ def bars(x: Images, rng: Streams) -> Images:
 
 
 def holes(x: Images, rng: Streams) -> Images:
-    """A third of 8 x 8 cells shows the image's mean colour."""
+    """Fill a third of 8 x 8 cells with the image's mean colour."""
     height, width = x.shape[2:]
     hidden = uniform(rng, x, 0.0, 1.0, 1, 8, 8) < 1 / 3
     rows, columns = (torch.arange(n) * 8 // n for n in (height, width))

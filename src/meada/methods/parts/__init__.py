@@ -1,1 +1,1 @@
-"""What several methods share."""
+"""Code shared by several methods."""

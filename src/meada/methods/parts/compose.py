@@ -14,7 +14,7 @@ from meada.types import Families
 
 
 def compose(loss: Method, grow: Method) -> Method:
-    """``loss`` as the minimisation phase has it, ``grow`` as the maximisation phase has it.
+    """A method with the loss of one method and the pool growth of another.
 
     Parts and an adapted network come from whichever of the two brings them, never from both.
 
@@ -42,7 +42,7 @@ def compose(loss: Method, grow: Method) -> Method:
 
 
 def augmented(method: Method, augment: Augment) -> Method:
-    """The same method, whose loss sees every batch through ``augment``; the pool stays as it is.
+    """The same method with ``augment`` applied to every batch before the loss; the pool does not change.
 
     The families that ``augment`` names in an attribute of that name count as trained on.
     """
@@ -51,7 +51,7 @@ def augmented(method: Method, augment: Augment) -> Method:
 
 @dataclass(frozen=True, kw_only=True)
 class FlipCrop:
-    """Section 4.3: standard random left-right flipping and cropping, from black margins."""
+    """Section 4.3: standard random horizontal flips and crops with black padding."""
 
     padding: int = 4
     families: ClassVar[Families] = frozenset({"geometry"})

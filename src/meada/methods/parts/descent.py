@@ -1,4 +1,4 @@
-"""The optimiser of the minimisation phase and its learning rate at each step."""
+"""The optimiser of the minimisation phase and its learning rate schedule."""
 
 import math
 from collections.abc import Iterable
@@ -44,7 +44,7 @@ class Descent(Settings):
 
 
 class AsGiven(Descent):
-    """An optimiser of the caller's own: it is used as it is, and its learning rates are left alone."""
+    """An optimiser made by the caller, used with its own learning rates."""
 
     _optimiser: Optimizer = PrivateAttr()
 
@@ -56,4 +56,4 @@ class AsGiven(Descent):
         return self._optimiser
 
     def set_rate(self, optimiser: Optimizer, step: int, total_steps: int) -> None:
-        """Whoever made it sets its rates."""
+        """Do nothing: the caller sets the learning rates."""

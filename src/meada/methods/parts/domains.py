@@ -29,7 +29,7 @@ Places = list[Int[Tensor, " _"]]  # for each domain, where its samples are in th
 
 
 def members(batch: Batch, method: str, domains: int | None = None) -> Places:
-    """The places of each domain's samples in the batch, in the order of the domains' numbers.
+    """Indices of each domain's samples in the batch, sorted by domain number.
 
     A loss in :class:`meada.methods.parts.domains.EachDomain` sees all domains in every batch, so the
     k-th is the same one in each step. ``domains`` is how many the method has parts for.
@@ -49,7 +49,7 @@ def members(batch: Batch, method: str, domains: int | None = None) -> Places:
 
 
 def places_of(batch: Batch) -> Places:
-    """The same for any number of domains; a batch without domains is all of one."""
+    """The same for any number of domains; a batch without domains counts as one domain."""
     found = torch.zeros_like(batch.y) if batch.domain is None else batch.domain
     return [(found == number).nonzero().flatten() for number in found.unique()]
 
@@ -60,7 +60,7 @@ def at_least_two(n: int, method: str) -> None:
 
 
 def summed(ce: PerSample, places: Places) -> Scalar:
-    r"""One mean for each domain, added up: :math:`\sum_d \mathrm{mean}_{i \in d}\, CE_i`.
+    r"""Sum over domains of the mean loss: :math:`\sum_d \mathrm{mean}_{i \in d}\, CE_i`.
 
     >>> ce = torch.tensor([1.0, 2.0, 4.0])
     >>> summed(ce, [torch.tensor([0]), torch.tensor([1, 2])])

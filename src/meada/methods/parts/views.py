@@ -14,7 +14,7 @@ from meada.types import Batch, Images, Logits, Scalar
 
 
 def sample_index(batch: Batch) -> Any:
-    """The numbers that key the random numbers of a batch's samples."""
+    """Indices that key the random numbers of a batch's samples."""
     return np.arange(len(batch.x)) if batch.sample_index is None else batch.sample_index.cpu().numpy()
 
 
@@ -26,7 +26,7 @@ def batch_random(batch: Batch, context: Context, candidate: int = 0) -> Random:
 def random_views_loss(
     net: nn.Module, batch: Batch, context: Context, *, space: Space, views: int, clean: bool, consistency: float
 ) -> Scalar:
-    """Of ``views`` random views, after the ``clean`` image or without it; the first of all has the label."""
+    """``views_loss`` of ``views`` random views, optionally after the ``clean`` image; the first is labelled."""
     made = [space.view(batch.x, batch_random(batch, context, j), context.step) for j in range(views)]
     return views_loss(net, batch, [batch.x, *made] if clean else made, labelled=1, consistency=consistency)
 

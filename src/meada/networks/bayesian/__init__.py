@@ -78,7 +78,7 @@ Prediction = Literal["mean_softmax", "posterior_mean"]
 
 
 class Bayesian(Stochastic):
-    """Mixin of the network: what a forward pass is when no weight sample is in use.
+    """Mixin of the network: the forward pass outside a weight sample.
 
     Training mode: one new sample from torch's global generator, as dropout does. Eval mode: the log of the mean softmax
     over ``samples`` fixed samples, which serves as logits everywhere; or the logits of the posterior's mean.

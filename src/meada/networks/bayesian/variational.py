@@ -35,7 +35,7 @@ class Weight(NamedTuple):
 
 
 class WeightSample:
-    """The sample that goes by ``names``: the same names give the same sample, whatever came before.
+    """The sample keyed by ``names``: the same names always give the same sample.
 
     Each tensor is sampled when it is first asked for, from a stream of its own, and then kept. A
     ``lean`` sample keeps the tensors alone: enough for forward passes, not for densities.
@@ -67,13 +67,13 @@ class WeightSample:
 
 
 class Stochastic:
-    """A module whose weights come from ``sample``; without one they are the posterior mean."""
+    """A module with weights from ``sample``; the posterior mean if it is None."""
 
     sample: WeightSample | None = None
 
 
 def add_mixin(mixin: type[Stochastic], module: nn.Module) -> None:
-    """Change the module's class to one that is ``mixin`` first and its own otherwise.
+    """Change the module's class to a subclass of ``mixin`` and of its own class.
 
     The object stays: its place in the network, its hooks, and that it is called twice.
     """
@@ -86,7 +86,7 @@ def _both(mixin: type[Stochastic], own: type[nn.Module]) -> type[nn.Module]:
 
 
 def using_weights(net: nn.Module, sample: WeightSample) -> AbstractContextManager[None]:
-    """Every forward pass inside uses the weights of ``sample``."""
+    """Inside, forward passes use the weights of ``sample``."""
     return temporarily([m for m in net.modules() if isinstance(m, Stochastic)], "sample", sample)
 
 
@@ -113,7 +113,7 @@ class Variational(Stochastic):
         return self.sample.weight(f"{self.place}.bias", self.bias_mu, self.bias_rho).theta
 
     def weights(self, sample: WeightSample) -> Iterator[Weight]:
-        """The layer's weights in ``sample``, reached by a forward pass or not."""
+        """The layer's weights in ``sample``, even before a forward pass."""
         yield sample.weight(f"{self.place}.weight", self.weight_mu, self.weight_rho)
         if self.bias_mu is not None and self.bias_rho is not None:
             yield sample.weight(f"{self.place}.bias", self.bias_mu, self.bias_rho)
@@ -144,9 +144,9 @@ def refuse(net: nn.Module) -> None:
             raise MeadaError(f"layer '{place}' has no weights yet: pass a batch through it first")
         if own.get("weight") is None or own.keys() - {"weight", "bias"}:
             raise MeadaError(
-                f"layer '{place}' ({type(layer).__name__}) does not own its weight but computes "
-                f"it from {', '.join(own.keys() - {'bias'}) or 'elsewhere'}: a posterior needs "
-                "the weight itself; remove the weight norm, spectral norm or pruning first"
+                f"layer '{place}' ({type(layer).__name__}) must have its weight as a parameter, got one "
+                f"computed from {', '.join(own.keys() - {'bias'}) or 'elsewhere'}: "
+                "remove the weight norm, spectral norm or pruning first"
             )
     # Two layers with one weight: two samples would untie them, one posterior would count twice.
     owners: dict[int, str] = {}

@@ -1,4 +1,4 @@
-"""The report: one page from what runs left on disk, as HTML, Markdown, PNG or on the terminal."""
+"""The report: one page from the folders of runs, as HTML, Markdown, PNG or on the terminal."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,7 +12,7 @@ from meada.reports.page.blocks import Chart, Gallery, Page, Section, Text
 from meada.reports.page.cost import chosen, equal_time, spent
 from meada.reports.page.groups import Experiment, experiments, left_out
 from meada.reports.page.html import to_html
-from meada.reports.page.paper import beside_the_paper, rounds_section
+from meada.reports.page.paper import compare_with_paper, rounds_section
 from meada.reports.page.robustness import attacked, calibration, corruptions
 from meada.reports.page.table1 import table1
 from meada.reports.page.table2 import table2
@@ -38,16 +38,16 @@ def build(
     if rule not in RULES:
         raise MeadaError(f"unknown rule '{rule}': " + nearest(rule, RULES))
     parts: dict[str, Part] = {  # by what the page says where the section is None
-        "accuracy: no run has results yet": partial(accuracy, rule=rule),
-        "": partial(beside_the_paper, rules=(rule, "oracle")),
-        "Figure 1: it takes one method with several K": partial(rounds_section, rule=rule),
-        "severities: the domains are not corruptions, or none is scored": partial(corruptions, rule=rule),
-        "calibration: no run has results yet": partial(calibration, rule=rule),
-        "accuracy under attack: 'meada evaluate RUN --pgd 256' measures one": attacked,
-        "training curves: the folders hold no log.jsonl": training,
-        "pictures: no round of these runs kept any (gallery.safetensors)": galleries,
-        "the choice of checkpoints: no run has results yet": chosen,
-        "accuracy in equal time: it takes finished runs of ERM and of another method, with logs": equal_time,
+        "accuracy: no run has results": partial(accuracy, rule=rule),
+        "": partial(compare_with_paper, rules=(rule, "oracle")),
+        "Figure 1: needs a method with several K": partial(rounds_section, rule=rule),
+        "severities: the domains are not corruptions, or have no scores": partial(corruptions, rule=rule),
+        "calibration: no run has results": partial(calibration, rule=rule),
+        "accuracy under attack: run 'meada evaluate RUN --pgd 256'": attacked,
+        "training curves: the folders have no log.jsonl": training,
+        "pictures: no run has any (gallery.safetensors)": galleries,
+        "checkpoint selection: no run has results": chosen,
+        "accuracy in equal time: needs finished runs of ERM and of another method, with logs": equal_time,
     }
     found = experiments(runs)
     sections = [*before, what_was_run(found, left_out(runs))]
@@ -62,7 +62,7 @@ def build(
 
 
 def table(runs: Sequence[Run], number: int, *, rule: str = "last", command: str = "") -> Page:
-    """Table 1, 2 or 3 of the paper with its figures, from finished runs."""
+    """Table 1, 2 or 3 of the paper and its figures, from finished runs."""
     finished = [run for run in runs if run.finished]
     if not finished:
         raise MeadaError("a table must have a finished run, got folders without a record.json")
@@ -77,7 +77,7 @@ def table(runs: Sequence[Run], number: int, *, rule: str = "last", command: str 
 
 
 def write(page: Page, *, out: Path | None = None, markdown: Path | None = None, png: Path | None = None) -> list[Path]:
-    """Write the page in each form given; returns the files. Pictures of Markdown go to ``figures``."""
+    """Write the page in each format given; return the files. Pictures of Markdown go to ``figures``."""
     if markdown and png is None and any(isinstance(block, Chart | Gallery) for block in page.blocks()):
         png = markdown.parent / "figures"
     pictures: dict[int, Path] = {}

@@ -1,4 +1,4 @@
-"""Sections on what was run, how accurate each method is on unseen domains, and which differences are beyond chance."""
+"""Sections on the runs, accuracy on unseen domains, and differences between methods."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -29,7 +29,7 @@ def accuracy(experiment: Experiment, rule: str) -> Section | None:
         blocks.append(Text(_sentence(group, base, judged[-1])))
     if single := [g.label for g in groups if len(g.scored(rule)) == 1]:
         blocks.append(Text(
-            f"One seed: {', '.join(single)}. What is compared there is two models. Another training run of the same "
+            f"One seed: {', '.join(single)}. This compares two models, not two methods. Another run of the same "
             "method may differ by a point or more, which an interval over images does not show.", "warning",
         ))  # fmt: skip
     title = "Accuracy (%), mean ± standard deviation over seeds"
@@ -110,7 +110,7 @@ def what_was_run(experiments: Sequence[Experiment], left_out: Sequence[str]) -> 
 
 
 def _introduction(experiment: Experiment) -> str:
-    """What a visitor needs to know before the numbers."""
+    """Introduction: networks, data and methods of an experiment."""
     runs, groups = list(experiment.runs()), experiment.groups
     train = runs[0].recipe.get("data", {}).get("train")
     learnt = f"{train:,} images" if isinstance(train, int) else "images"
@@ -136,7 +136,7 @@ def _method(method: str, groups: Sequence[Group]) -> str:
 
 
 def provenance(experiments: Sequence[Experiment], command: str) -> Section:
-    """Versions, machines and files, each said once."""
+    """Versions, machines and data files, without repetitions."""
     runs = [run for experiment in experiments for run in experiment.runs()]
     blocks: list[Block] = [Text(text) for text in dict.fromkeys(_lines(runs))]
     files = [(str(name), str(what)) for run in runs for name, what in run.record.get("provenance", {}).items()]

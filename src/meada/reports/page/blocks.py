@@ -1,4 +1,4 @@
-"""What a page is made of, as plain data: HTML, Markdown, pictures and the terminal are four ways to show it.
+"""Parts of a page as plain data, rendered as HTML, Markdown, pictures or on the terminal.
 
 Texts and cells may hold two marks, ``**strong**`` and `` `code` ``; anything else in them is shown as it is.
 """
@@ -43,13 +43,13 @@ class Table:
         return f"{cell:,}" if isinstance(cell, int) else f"{cell:.{self.digits.get(column, 1)}f}"
 
     def numeric(self) -> list[bool]:
-        """For each column, whether it holds numbers alone."""
+        """For each column, whether all of its cells are numbers."""
         return [all(isinstance(row[i], int | float | None) for row in self.rows) for i in range(len(self.columns))]
 
 
 @dataclass(frozen=True)
 class Series:
-    """Heights ``y`` over ``x``, or over the chart's categories; None where there is no value."""
+    """Values ``y`` over ``x``, or over the chart's categories; None if there is no value."""
 
     name: str
     y: tuple[Number | None, ...]
@@ -63,7 +63,7 @@ class Series:
 
 
 def band(name: str, values: Seeds, x: Iterable[Number], colour: int, *, several: bool = True) -> Series:
-    """Means over seeds with, where there are several, the lowest and the highest.
+    """Means over seeds, with minimum and maximum if there are several seeds.
 
     >>> band("ERM", [(1.0, 3.0)], [0], colour=2)
     Series(name='ERM', y=(2.0,), x=(0,), low=(1.0,), high=(3.0,), colour=2, dashed=False, paper=(), loose=False)
@@ -93,7 +93,7 @@ class Chart:
     name: str = ""  # of its file, if not from its title
 
     def alternative(self) -> str:
-        """What the picture shows, for whoever cannot see it.
+        """Alternative text of the chart.
 
         >>> one = Series("ERM", (10.0, 30.0))
         >>> Chart("bars", "Accuracy", (one,), "domain", "%", ("a", "b")).alternative()
@@ -114,13 +114,13 @@ class Chart:
         return f"{value} ({where if isinstance(where, str) else f'{self.x_label} {where:g}'})"
 
     def _where(self, series: Series, i: int) -> str | Number:
-        """A category, by the series' own places where it has them, or a number."""
+        """Label of a point: its category, or its x."""
         if not self.categories:
             return series.x[i]
         return self.categories[int(series.x[i]) if series.x else i]
 
     def table(self) -> Table:
-        """The numbers that the picture is drawn from; columns without any are left out."""
+        """The chart's numbers as a table; empty columns are left out."""
         if self.kind == "heat":
             rows = tuple((s.name, *s.y) for s in self.series)
             return Table(self.title, (self.y_label, *self.categories), rows)
@@ -187,7 +187,7 @@ def slug(title: str) -> str:
 
 
 def marked(text: str) -> Iterator[tuple[str, str]]:
-    """Its pieces, each with what it is: ``strong``, ``code`` or nothing.
+    """Split text into pieces with their markup: ``strong``, ``code`` or none.
 
     >>> [*marked("a **b** `c`")]
     [('', 'a '), ('strong', 'b'), ('', ' '), ('code', 'c')]

@@ -25,7 +25,7 @@ INK = "#000000"  # whatever has it in the SVG takes the page's own colour of tex
 
 
 def draw(page: Page, folder: Path) -> dict[int, Path]:
-    """Draw every chart and gallery as a file in ``folder``; returns the files by the block's place in the page."""
+    """Draw every chart and gallery as a file in ``folder``; return the files by the block's position in the page."""
     files, blocks = picture_files(page, folder), list(page.blocks())
     for place, path in files.items():
         block = blocks[place]
@@ -50,7 +50,7 @@ def save(figure: Canvas, path: Path) -> None:
 
 
 def svg(chart: Chart, salt: str) -> str:
-    """For an HTML page: no ground, ink and font of the page, ids that no other chart has (``salt``)."""
+    """SVG for an HTML page: transparent, with the page's colour and font, and unique ids (``salt``)."""
     buffer = StringIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt, "font.family": "sans-serif"}):
         figure = plot(chart, titled=False)
@@ -87,7 +87,7 @@ def plot(chart: Chart, *, titled: bool = True) -> Canvas:
 
 
 def _panels(chart: Chart, titled: bool) -> Canvas:
-    """Rows are named at the side: nothing is shown by colour alone."""
+    """Label rows at the side, so that nothing is shown by colour alone."""
     count = len(chart.series)
     width = max(4.6, max(len(s.name) for s in chart.series) * 0.065 + 1.75 * len(chart.categories))
     figure = Canvas(figsize=(width, max(1.1 + 0.24 * count, width / 3)), layout="constrained")  # for narrow screens
@@ -113,7 +113,7 @@ def _panels(chart: Chart, titled: bool) -> Canvas:
 
 
 def _bars(axes: Axes, chart: Chart) -> None:
-    """Lying, the first category at the top: names of any length have room."""
+    """Horizontal bars, which leave room for long names; the first category is at the top."""
     width = 0.8 / max(len(chart.series), 1)
     for k, series in enumerate(chart.series):
         where = np.arange(len(series.y)) + (k - (len(chart.series) - 1) / 2) * width
@@ -215,5 +215,5 @@ def _colour(series: Series) -> str:
 
 
 def _text(text: str) -> str:
-    """In lines that fit; a dollar sign would begin a formula."""
+    """Wrap text and escape dollar signs, which would begin a formula."""
     return fill(text.replace("$", r"\$"), 48, break_long_words=False)

@@ -1,4 +1,4 @@
-"""How each checkpoint was chosen, what each run cost, and what was reached in equal time."""
+"""Sections on checkpoint selection, cost of the runs, and accuracy in equal time."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -18,7 +18,7 @@ SOURCE = (
 
 
 def chosen(experiment: Experiment) -> Section | None:
-    """The rules, the step that each of them chose, and its accuracy."""
+    """Section on the rules, the step that each of them selected, and its accuracy."""
     rows: list[tuple[Cell, ...]] = []
     for group in experiment.groups:
         for rule in filter(group.scored, RULES):
@@ -58,7 +58,7 @@ def spent(experiment: Experiment) -> Section:
 def _row(group: Group, run: Run) -> tuple[Cell, ...]:
     record, plan = run.record, run.recipe.get("plan", {})
     steps, batch = int(record.get("steps", 0)), plan.get("batch_size")
-    made, ascent = _made(run), run.recipe.get("method", {}).get("steps")
+    made, ascent = _images_added(run), run.recipe.get("method", {}).get("steps")
     seconds, where = record.get("seconds", {}), record.get("environment", {})
     times = [float(seconds[k]) if k in seconds else None for k in ("minimise", "maximise", "evaluate")]
     return (
@@ -70,13 +70,13 @@ def _row(group: Group, run: Run) -> tuple[Cell, ...]:
 
 
 def core_hours(run: Run) -> float | None:
-    """Seconds times threads, in hours; unknown where a record does not say."""
+    """Seconds times threads, in hours; None if a record lacks them."""
     seconds, threads = run.record.get("seconds"), run.record.get("environment", {}).get("threads")
     return sum(seconds.values()) * int(threads) / 3600 if seconds and threads else None
 
 
-def _made(run: Run) -> int | None:
-    """How many images the rounds added to the pool; unknown where the first size is."""
+def _images_added(run: Run) -> int | None:
+    """Number of images that the rounds added to the pool; None if the initial size is unknown."""
     sizes = [int(line["pool"]) for line in run.record.get("rounds", []) if "ce" in line]
     if not sizes:
         return 0
@@ -85,7 +85,7 @@ def _made(run: Run) -> int | None:
 
 
 def records(runs: Sequence[Run]) -> Section:
-    """Every run that a page is made of, what it cost, and the command that repeats it."""
+    """Table of the page's runs, with their costs and the commands that repeat them."""
     rows: list[tuple[Cell, ...]] = []
     for run in runs:
         took = ", ".join(f"{run.record['seconds'].get(k, 0.0) / 60:.0f}" for k in ("minimise", "maximise", "evaluate"))
@@ -103,7 +103,7 @@ def candidates(run: Run) -> dict[int, float]:
 
 
 def seconds_at(run: Run, step: int) -> float:
-    """Training time up to a step: its share of the minimisation, and the rounds before it.
+    """Training time up to a step: its share of the minimisation plus the rounds before it.
 
     Evaluation is not counted: candidates are scored to be looked at, not to train.
     """
@@ -118,7 +118,7 @@ def training_seconds(run: Run) -> float:
 
 
 def reached(run: Run, seconds: float) -> tuple[int, float] | None:
-    """The last candidate within that time: its step and score; None before the first."""
+    """Step and score of the last candidate within a time; None before the first."""
     inside = [(t, v) for t, v in candidates(run).items() if seconds_at(run, t) <= seconds]
     return max(inside) if inside else None
 
@@ -163,7 +163,7 @@ def equal_time(experiment: Experiment, name: str = "") -> Section | None:
 
 
 def _time_to_accuracy(groups: Sequence[Group]) -> Iterator[Block]:
-    """Training minutes until a candidate first has what ME-ADA has at its end, on the same subsets."""
+    """Training minutes until a candidate first reaches ME-ADA's final accuracy on the same subsets."""
     ours = [g for g in groups if g.method == REFERENCE]
     if not ours:
         return
@@ -175,21 +175,21 @@ def _time_to_accuracy(groups: Sequence[Group]) -> Iterator[Block]:
         steps = [t for t in first if t is not None]
         took = (spread(summarise(minutes), 1), _steps(steps)) if steps else (None, None)
         rows.append((group.label, f"{len(minutes)} of {len(first)}", *took))
-    yield Table(f"Training minutes to {target:.1f} %, where {ours[0].label} ends",
+    yield Table(f"Training minutes to {target:.1f} %, the final accuracy of {ours[0].label}",
                 ("method", "seeds that reach it", "minutes", "step"), tuple(rows))  # fmt: skip
-    yield Text("The first candidate at or above it counts: a curve that shakes reaches it before it stays there. Runs "
-               "were looked at every few hundred steps, so that the true moment is earlier by up to that.")  # fmt: skip
+    yield Text("The first candidate at or above it counts, even if later ones are below. Candidates are some hundred "
+               "steps apart, so the true time is earlier by up to one such interval.")  # fmt: skip
 
 
 def bill(groups: Iterable[Group]) -> Section:
-    """What each method's number cost: core-hours of all its seeds, evaluation included."""
+    """Core-hours of each method over all its seeds, including evaluation."""
     rows: list[tuple[Cell, ...]] = []
     for group in groups:
         known = [hours for run in group.runs if (hours := core_hours(run)) is not None]
         sums = (spread(summarise(known)), sum(known)) if len(known) == len(group.runs) else (None, None)
         rows.append((group.label, len(group.runs), *sums))
     total = sum(row[3] for row in rows if isinstance(row[3], float))
-    return Section("What each number cost", (
+    return Section("Compute cost of each method", (
         Text("Core-hours: seconds of all phases (training, ascent, evaluation) times threads, as the records have "
              f"them; {total:.1f} in all. A row's numbers under every checkpoint come from the same runs."),
         Table("", ("method", "runs", "core-hours a run", "core-hours in all"), tuple(rows), {"core-hours in all": 2}),

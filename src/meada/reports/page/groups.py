@@ -1,4 +1,4 @@
-"""Group runs: those that differ only in their seed are averaged, those with the same tests are compared."""
+"""Group runs: average those that differ only in their seed, compare those with the same test domains."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ class Group:
 
     @property
     def rounds(self) -> int:
-        """The paper's K: a method that makes nothing has none, whatever its plan says."""
+        """The paper's K; 0 for methods that add no samples, whatever their plan."""
         first = self.runs[0]
         if first.finished:
             return sum("ce" in line for line in first.record.get("rounds", []))
@@ -56,11 +56,11 @@ class Group:
         return summarise(self.values(rule, domain))
 
     def summary(self, rule: str, domain: str) -> Summary | None:
-        """The mean over the seeds; None where no run has scores."""
+        """Summary over the seeds; None if no run has scores."""
         return self.mean(rule, domain) if self.scored(rule) else None
 
     def interval(self, rule: str, domain: str) -> Interval | None:
-        """95 % interval of the mean accuracy: over seeds, or over images for a single run; None without predictions."""
+        """95 % interval of the mean accuracy: over seeds, or over images for a single run; None if unknown."""
         runs = self.scored(rule)
         if len(runs) > 1:
             return statistics.t_interval(self.values(rule, domain))
@@ -68,7 +68,7 @@ class Group:
         return None if correct is None else statistics.image_interval(correct)
 
     def minus(self, base: "Group", rule: str, domain: str) -> Difference:
-        """This group less another: of two methods where both have several runs, else of two models, one run of each."""
+        """This group minus another: of two methods if both have several runs, else of two models, one run of each."""
         ours, theirs = (g.by_seed(rule, domain) for g in (self, base))
         gap = statistics.over_seeds(ours, theirs)
         if gap.about == "methods":
@@ -83,7 +83,7 @@ class Group:
 
 
 def _correct(run: Run, rule: str, domain: str, domains: Sequence[str]) -> Any:
-    """Right or wrong by row and picture of one domain; for ``mean``, of all: corruptions of the same pictures are
+    """Correctness by row and picture of one domain; for ``mean``, of all: corruptions of the same pictures are
 
     rows of one set, other domains are sets of their own. None without predictions.
     """
@@ -115,12 +115,12 @@ class Experiment:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The domains and, where there are several, their mean."""
+        """The domains and, if there are several, their mean."""
         return (*self.domains, *(("mean",) if len(self.domains) > 1 else ()))
 
     @property
     def baseline(self) -> Group:
-        """The plain method; of several forms of it the one with most seeds."""
+        """The group of the plain method; of several variants, the one with most seeds."""
         plain = [group for name in BASELINES for group in self.groups if group.method == name]
         return max(plain or self.groups[:1], key=lambda group: len(group.runs))
 
@@ -151,13 +151,13 @@ def experiment(place: tuple[str, ...], runs: Sequence[Run]) -> Experiment:
 
 
 def left_out(runs: Sequence[Run]) -> list[str]:
-    """Runs that repeat another run: the same recipe and seed."""
+    """Runs with the same recipe and seed as another run."""
     seen: dict[str, Run] = {}
     repeated = []
     for run in runs:
         same = seen.setdefault(f"{_settings(run)} {run.seed}", run)
         if same is not run:
-            repeated.append(f"{run.name} is {same.name} again, and left out.")
+            repeated.append(f"{run.name} repeats {same.name} and is left out.")
     return repeated
 
 
@@ -195,7 +195,7 @@ def colours(methods: Sequence[str]) -> list[int]:
 
 
 def _settings(run: Run) -> str:
-    """The same for runs that may be averaged."""
+    """A key that is equal for runs that may be averaged."""
     if run.recipe:
         kept = run.experiment_settings
     else:
@@ -206,7 +206,7 @@ def _settings(run: Run) -> str:
 
 
 def _labels(members: Sequence[tuple[Run, ...]]) -> Iterator[str]:
-    """The method's name; where a method has several variants, with the settings in which they differ."""
+    """The method's name, with the settings in which its variants differ if there are several."""
     for group in members:
         run = group[0]
         rivals = [other[0] for other in members if other[0].method == run.method]
@@ -220,7 +220,7 @@ def _labels(members: Sequence[tuple[Run, ...]]) -> Iterator[str]:
 
 @cache
 def described(method: str) -> Method | None:
-    """The method with what it says of itself; None for one that is not the package's."""
+    """The method with its title and description; None if it is not in the package."""
     return METHODS[method]() if method in METHODS else None
 
 
@@ -234,7 +234,7 @@ def title(method: str) -> str:
 
 
 def rank(method: str) -> tuple[int, str]:
-    """In the paper's order, others of its time before ME-ADA, methods over views after it; a variant by its method.
+    """Sort key: the paper's order, contemporaries before ME-ADA, methods over views after it; variants by method.
 
     >>> [rank(name)[0] for name in ("erm-epochs", "mixup", "meada-bnn", "tilted-random")] == [0, 2, 4, len(ORDER) - 1]
     True

@@ -16,7 +16,7 @@ BREAKABLE = 60  # letters: a cell of more may be broken into lines
 
 
 def to_html(page: Page, *, refresh: int = 0) -> str:
-    """``refresh``: seconds after which the browser reads the page again, for one that is served."""
+    """The page as HTML; ``refresh``: seconds after which the browser reloads it."""
     body, contents = [], []
     for i, section in enumerate(page.sections):
         title = escape(section.title)
@@ -49,7 +49,7 @@ def _file(name: str) -> str:
 
 
 def _blocks(blocks: Sequence[Block], place: str) -> Iterator[str]:
-    """Small charts that follow one another stand side by side."""
+    """Render blocks, with consecutive small charts side by side."""
     numbered = [(f"{place}b{i}", block) for i, block in enumerate(blocks)]
     for small, together in groupby(numbered, lambda one: isinstance(one[1], Chart) and one[1].small):
         made = [_block(block, name) for name, block in together]

@@ -1,4 +1,4 @@
-"""The paper's printed numbers (``paper.toml``), ours next to them, and Figure 1: accuracy against K."""
+"""Comparison with the paper's printed numbers (``paper.toml``), and Figure 1: accuracy against K."""
 
 import tomllib
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from meada.reports.page.groups import COLOURS, Experiment, Group, title
 PAPER: dict[str, Any] = tomllib.loads((files("meada.reports") / "paper.toml").read_text(encoding="utf-8"))
 MARGIN = 5.0  # points: half of what ME-ADA gains on SVHN in the paper; set before there were more than three seeds
 NOTE = (
-    "The paper's checkpoints were chosen on the test domains themselves; ours under 'oracle' were chosen alike, and no "
-    "such number can be had in practice. Difference: ours less the paper's, in points."
+    "The paper's checkpoints were chosen on the test domains themselves; ours under 'oracle' were chosen in the "
+    "same way, which is impossible in practice. Difference: ours less the paper's, in points."
 )
 HOW = (
     "Two tests, both with both sides' errors (Welch's t; the paper's are of ten runs). **differs**: a difference of "
@@ -33,8 +33,8 @@ BARS = (
 )
 
 
-def beside_the_paper(experiment: Experiment, rules: Sequence[str]) -> Section | None:
-    """A row per method, checkpoint and domain, and one figure per checkpoint."""
+def compare_with_paper(experiment: Experiment, rules: Sequence[str]) -> Section | None:
+    """Section with a row per method, checkpoint and domain, and one figure per checkpoint."""
     rows: list[tuple[Cell, ...]] = []
     tested = False
     for group in experiment.groups:
@@ -66,11 +66,11 @@ def beside_the_paper(experiment: Experiment, rules: Sequence[str]) -> Section | 
         blocks.append(Chart("panels", about, tuple(series), "domain", "accuracy (%)", tuple(domains), name=name))
     blocks.append(Text(BARS))
     table = Table("Accuracy (%), the paper's and ours", columns, tuple(rows), {name: 2 for name in columns})
-    return Section("Next to the paper", (*blocks, table))
+    return Section("Comparison with the paper", (*blocks, table))
 
 
 def paper_of(experiment: Experiment, group: Group, domain: str) -> Summary | None:
-    """The paper's number for this method, where it is comparable: Table 1's K, Table 2's single target."""
+    """The paper's number for this method if it is comparable: Table 1's K, Table 2's single target."""
     if experiment.data == "digits" and group.method not in ("erm", "par") and group.rounds != PAPER["digits"]["rounds"]:
         return None
     if experiment.data == "pacs" and len(experiment.domains) != 1:
@@ -79,7 +79,7 @@ def paper_of(experiment: Experiment, group: Group, domain: str) -> Summary | Non
 
 
 def _against(experiment: Experiment, group: Group, rule: str) -> tuple[dict[str, Summary], dict[str, Verdict]]:
-    """The paper's numbers by domain, and the verdict on each that has an error."""
+    """The paper's numbers by domain, and verdicts on those with a standard error."""
     papers = {d: p for d in experiment.columns if (p := paper_of(experiment, group, d)) and group.scored(rule)}
     tests = {d: welch(group.mean(rule, d), p, bound=d == "mean") for d, p in papers.items() if p.std is not None}
     return papers, dict(zip(tests, verdicts([*tests.values()]), strict=True))
@@ -104,7 +104,7 @@ def agreement(verdict: Verdict) -> str:
 
 
 def comparison(experiment: Experiment, rule: str, name: str = "") -> Chart:
-    """Every method on every domain, the plain method first. Figure 2 where the domains are corruptions."""
+    """Chart of every method on every domain, the plain method first; Figure 2 if domains are corruptions."""
     which = "corruption (Figure 2)" if experiment.corrupted else "domain"
     about = f"Accuracy by {which}, with 95 % intervals where they are known"
     groups = [group for group in experiment.groups if group.scored(rule)]
@@ -116,7 +116,7 @@ def points(
     name: str, rule: str, places: Sequence[tuple[Group, str]], papers: Sequence[Summary | None] = (), *,
     counted: bool = False, single: bool = True, **look: Any,
 ) -> Series:  # fmt: skip
-    """Means of groups on domains with 95 % intervals where they are known, cut off at 0 and 100 %.
+    """Means of groups on domains with 95 % intervals if known, clamped to 0 and 100 %.
 
     ``counted``: the name says how many seeds there are; ``single``: also intervals of single runs, over images.
     """
@@ -131,7 +131,7 @@ def points(
 
 
 def rounds_section(experiment: Experiment, rule: str) -> Section | None:
-    """Figure 1: a chart per target, a line per method over K with 95 % intervals, ERM across."""
+    """Figure 1: a chart per target, a line per method over K with 95 % intervals, ERM as a horizontal line."""
     methods = dict.fromkeys(g.method for g in experiment.groups if g.method != "erm")
     lines = {m: groups for m in methods if len(groups := _by_rounds(experiment, m, rule)) > 1}
     if not lines:
@@ -157,7 +157,7 @@ def rounds_section(experiment: Experiment, rule: str) -> Section | None:
     for group in (*plain, *(g for groups in lines.values() for g in groups)):
         cells = (str(group.summary(rule, d)) for d in experiment.columns)
         rows.append((title(group.method), group.rounds, *cells))
-    return Section("Figure 1: how many rounds", (
+    return Section("Figure 1: accuracy by number of rounds", (
         Text(f"Accuracy against K, the number of maximisation rounds; K = 0 is ERM. Checkpoint: {RULE_TEXTS[rule]}. "
              "Bars are 95 % intervals over the seeds, where there are two or more; hollow marks: Table 1 of the "
              "paper, whose checkpoints were chosen on the targets."),

@@ -50,7 +50,7 @@ def _diagrams(experiment: Experiment, groups: list[Group], rule: str) -> list[Bl
 
 
 def reliability(group: Group, domains: tuple[str, ...], rule: str) -> Series | None:
-    """Share of right answers in each bin of confidence (a, b], over the seeds and ``domains``."""
+    """Accuracy in each bin of confidence (a, b], over the seeds and ``domains``."""
     parts = [run.predictions(rule)[name] for run in group.runs for name in domains if name in run.predictions(rule)]
     if not parts:
         return None
@@ -60,7 +60,7 @@ def reliability(group: Group, domains: tuple[str, ...], rule: str) -> Series | N
 
 
 def reliability_curve(name: str, confidence: Tensor, right: Tensor, colour: int) -> Series:
-    """Share of right answers (%) by mean confidence (%), in ten bins of confidence.
+    """Accuracy (%) by mean confidence (%), in ten bins of confidence.
 
     >>> curve = reliability_curve("m", torch.tensor([0.5, 0.99]), torch.tensor([False, True]), colour=0)
     >>> curve.y, [round(x) for x in curve.x]
@@ -72,7 +72,7 @@ def reliability_curve(name: str, confidence: Tensor, right: Tensor, colour: int)
 
 
 def attacked(experiment: Experiment) -> Section | None:
-    """From ``attack.json``, which ``meada evaluate --pgd`` writes."""
+    """Section on accuracy under attack, from ``attack.json`` of ``meada evaluate --pgd``."""
     measured = [(group, [found for run in group.runs if (found := run.attack())]) for group in experiment.groups]
     every = [attack for _, attacks in measured for attack in attacks]
     if not every:
@@ -90,7 +90,7 @@ def attacked(experiment: Experiment) -> Section | None:
             means = tuple(_mean([scores[which] for scores in each]) for which in ("clean", "attacked"))
             rows.append((group.label, name, *means, sum(scores["n"] for scores in each), len(each)))
     columns = ("method", "domain", "clean", "attacked", "images", "seeds")
-    return Section("Under a small attack", (
+    return Section("Accuracy under a small attack", (
         Text(f"{one['attack']} changes every pixel by at most {one['radius']:g} levels of 255 in {one['steps']} steps, "
              f"with full access to the network ('{one['rule']}' checkpoint). None of these methods is a defence "
              "against it."),

@@ -18,7 +18,7 @@ NAMES = {"beta": "beta", "gamma": "gamma", "step_size": "eta (step_size)",
 
 
 def of_study(runs: Sequence[Run]) -> list[Run]:
-    """Runs of the set ``sensitivity``, settings and length as it has them."""
+    """Runs with the settings and length of the set ``sensitivity``."""
     return [run for run in runs if run.settings.name.startswith("sensitivity/") and place(run)]
 
 
@@ -36,7 +36,7 @@ def place(run: Run) -> tuple[str, Value] | None:
 
 
 def grouped(runs: Sequence[Run]) -> dict[str, Values]:
-    """Setting -> value -> runs, the centre's among them; ``erm`` apart."""
+    """Setting -> value -> runs, including the centre's; ``erm`` is separate."""
     places: dict[tuple[str, Value] | None, list[Run]] = defaultdict(list)
     for run in runs:
         places[place(run)].append(run)
@@ -48,7 +48,7 @@ def grouped(runs: Sequence[Run]) -> dict[str, Values]:
 
 
 def common(values: Mapping[Value, Sequence[Run]]) -> Values:
-    """For each value, the runs with the seeds that all values have.
+    """For each value, the runs with seeds common to all values.
 
     Runs with one seed begin with the same weights and see the same batches; a value with a lucky seed more would look
     better than it is.
@@ -74,23 +74,23 @@ class Study:
         return run.score("last", domain, self.domains)
 
     def means(self, values: Mapping[Value, Sequence[Run]]) -> list[float]:
-        """Over the seeds that all values have."""
+        """Mean by value, over the seeds common to all values."""
         return [summarise([self.score(run) for run in runs]).mean for runs in common(values).values()]
 
     def reach(self, setting: str) -> float:
-        """How far the best and the worst value lie apart."""
+        """Range of accuracy: best minus worst value."""
         means = self.means(self.settings[setting])
         return max(means) - min(means)
 
     def chance(self, setting: str) -> float | None:
-        """The reach that as many values would not exceed in 95 of 100 studies if none mattered (Tukey)."""
+        """95th percentile of the range if no value mattered (Tukey's studentised range)."""
         means = common(self.settings[setting])
         each = len(next(iter(means.values())))
         return None if self.noise is None else tukey_range(len(means), each, *self.noise)
 
 
 def sensitivity(runs: Sequence[Run], domains: Sequence[str]) -> Section:
-    """A line per value, settings with the widest reach first."""
+    """Section with a row per value, settings with the widest range first."""
     study = Study(runs, domains)
     order = sorted(study.settings, key=lambda setting: -study.reach(setting))
     columns = ("setting", "value", *domains, "mean", "minutes", "n")
@@ -104,8 +104,9 @@ def sensitivity(runs: Sequence[Run], domains: Sequence[str]) -> Section:
     noise = "How much of that is chance is not known: too few settings have two seeds."
     if study.noise is not None:
         noise = (
-            "Values are compared at the seeds that all of a setting's values have. What neither seed nor setting "
-            f"explains has a standard deviation of {study.noise[0]:.1f} points ({study.noise[1]} degrees of freedom). "
+            "Values are compared at the seeds that all of a setting's values have. The residual standard deviation, "
+            "explained by neither seed nor setting, is "
+            f"{study.noise[0]:.1f} points ({study.noise[1]} degrees of freedom). "
             "Chance: the reach that as many values exceed in 1 of 20 such studies if none of them matters (Tukey's "
             "studentised range)."
         )
@@ -113,7 +114,7 @@ def sensitivity(runs: Sequence[Run], domains: Sequence[str]) -> Section:
         Text(f"Short runs ({', '.join(SHORT)}), one setting of ME-ADA changed at a time; checkpoint: the last training "
              f"step; {len(runs)} runs from `meada reproduce sensitivity`. Accuracies of runs this short are below "
              "Table 1's; what counts is how far a setting moves them, compared with the spread over seeds."),
-        Text("In the order in which to tune them, with the points between a setting's best and worst value: "
+        Text("Order of tuning, with the difference in points between a setting's best and worst value: "
              f"{'; '.join(reached)}. {noise}"),
         Table("", columns, tuple(rows)),
         *([Text(f"Without a finished run: {', '.join(study.missing)}.", "missing")] if study.missing else []),
@@ -132,7 +133,7 @@ def _row(study: Study, setting: str, value: str, runs: Sequence[Run]) -> tuple[C
 
 
 def chart(study: Study, setting: str) -> Chart:
-    """Each run a point, the mean over the common seeds a line; values are evenly spaced, as they span magnitudes."""
+    """Chart: runs as points, means over common seeds as a line; values are evenly spaced."""
     there = study.settings[setting]
     each = [(k, study.score(run)) for k, runs in enumerate(there.values()) for run in runs]
     named = isinstance(next(iter(there)), str)  # names have no order

@@ -10,7 +10,7 @@ from meada.evaluation.statistics import LEVEL, Verdict, over_seeds, page_trend, 
 from meada.reports.page.blocks import Cell, Page, Section, Table, Text
 from meada.reports.page.cost import bill, equal_time, records, spread
 from meada.reports.page.groups import Experiment, Group, experiment
-from meada.reports.page.paper import PAPER, beside_the_paper, paper_of, rounds_section
+from meada.reports.page.paper import PAPER, compare_with_paper, paper_of, rounds_section
 from meada.reports.page.robustness import calibration
 from meada.reports.page.sensitivity import of_study, sensitivity
 from meada.reports.runs import Run
@@ -26,7 +26,7 @@ SELECTION_KEYS = frozenset({"evaluation.every", "evaluation.subset"})  # they ch
 
 
 def table1(runs: Sequence[Run], command: str) -> Page:
-    """From finished runs; those that are not on digits are passed over."""
+    """Table 1 from finished runs on digits; other runs are skipped."""
     runs = [run for run in runs if run.record.get("data", "digits") == "digits" and "svhn" in run.results("last")]
     if not runs:
         raise MeadaError("Table 1 must have runs on digits, got none")
@@ -59,7 +59,7 @@ def _experiment(runs: Sequence[Run], domains: Sequence[str]) -> Experiment:
 
 
 def shipped(run: Run, but: Set[str] = frozenset()) -> bool:
-    """Whether its recipe is a shipped one of digits, of full length, but for these settings."""
+    """Whether its recipe is a shipped full-length recipe for digits, ignoring these settings."""
     whole = run.settings.name.startswith("digits/") and run.settings.scaled == 1
     return whole and run.changed is not None and run.changed.keys() <= but
 
@@ -79,8 +79,8 @@ def _chosen(experiment: Experiment, looked: Sequence[Run]) -> list[Section | Non
         return []
     return [
         _table(experiment),
-        beside_the_paper(experiment, ("last", "oracle")),
-        _closer(experiment, groups, looked) if looked else None,
+        compare_with_paper(experiment, ("last", "oracle")),
+        _oracle_frequency(experiment, groups, looked) if looked else None,
         _differences(experiment, groups),
         order(groups),
         equal_time(experiment),
@@ -90,7 +90,7 @@ def _chosen(experiment: Experiment, looked: Sequence[Run]) -> list[Section | Non
 
 
 def _named(groups: Sequence[Group]) -> dict[str, Group]:
-    """By the recipe's name, which is the method's or tells its variants apart; a second one of a name by its label."""
+    """Group name: the recipe's name, or the label if the name is taken."""
     named: dict[str, Group] = {}
     for group in sorted(groups, key=lambda g: not shipped(g.runs[0])):
         name = group.runs[0].settings.name.rpartition("/")[2]
@@ -130,7 +130,7 @@ def gap_cell(verdict: Verdict) -> str:
 
 
 def _differences(experiment: Experiment, groups: Mapping[str, Group]) -> Section | None:
-    """Also of methods that the paper does not have: with ERM, with ME-ADA and with variants of themselves."""
+    """Differences, also of methods not in the paper: from ERM, from ME-ADA and between variants."""
     known = {name for pair in PAIRS for name in pair}
     later = [name for name in groups if name not in known]
     others = [(name, rival) for name in later for rival in ("erm", "meada")]
@@ -153,7 +153,7 @@ def _differences(experiment: Experiment, groups: Mapping[str, Group]) -> Section
 
 
 def order(groups: Mapping[str, Group]) -> Section | None:
-    """Whether ME-ADA > ADA > ERM on SVHN and MNIST-M; nothing with fewer than two seeds that all three have."""
+    """Test ME-ADA > ADA > ERM on SVHN and MNIST-M; nothing with fewer than two common seeds."""
     if not set(ORDER) <= groups.keys():
         return None
     seeds = sorted(set.intersection(*({run.seed for run in groups[m].runs} for m in ORDER)))
@@ -171,7 +171,7 @@ def order(groups: Mapping[str, Group]) -> Section | None:
         for (d, better, worse), step in zip(places, steps, strict=True):
             above = sum(scores[better, d][s] > scores[worse, d][s] for s in seeds)
             single.append((f"{better} - {worse}", d, rule, gap_cell(step), f"{above} of {len(seeds)}"))
-        words.append(f"{rule}: {judged(chances, steps)}")
+        words.append(f"{rule}: {order_verdict(chances, steps)}")
     return Section("The paper's order", (
         Text(f"The paper has ME-ADA > ADA > ERM on SVHN and on MNIST-M. Ours, {len(seeds)} seeds: {'; '.join(words)}."),
         Text("The whole order, by Page's exact test for ordered alternatives: p is how often seeds would come as close "
@@ -183,12 +183,12 @@ def order(groups: Mapping[str, Group]) -> Section | None:
     ))  # fmt: skip
 
 
-def judged(chances: Mapping[str, float], steps: Sequence[Verdict]) -> str:
-    """Confirmed: the order is there in every domain. Refuted: one step of it is the other way, by more than chance.
+def order_verdict(chances: Mapping[str, float], steps: Sequence[Verdict]) -> str:
+    """Confirmed: the order holds in every domain. Refuted: one step of it is reversed beyond chance.
 
     >>> from meada.evaluation.statistics import Difference
     >>> up, unsure = (Verdict(Difference(v), p) for v, p in ((2.0, 0.01), (1.0, 0.4)))
-    >>> judged({"svhn": 0.005}, [up, unsure])
+    >>> order_verdict({"svhn": 0.005}, [up, unsure])
     '**confirmed** (p = 0.0050 on svhn; 1 of 2 steps above 0 beyond chance, 0 below)'
 
     """
@@ -200,8 +200,8 @@ def judged(chances: Mapping[str, float], steps: Sequence[Verdict]) -> str:
     return f"**{word}** (p = {ps}; {above} of {len(steps)} steps above 0 beyond chance, {below} below)"
 
 
-def _closer(experiment: Experiment, groups: Mapping[str, Group], looked: Sequence[Run]) -> Section:
-    """The same training under a finer oracle: how much of a difference is the choice alone."""
+def _oracle_frequency(experiment: Experiment, groups: Mapping[str, Group], looked: Sequence[Run]) -> Section:
+    """The same training with more frequent oracle selection: the effect of selection alone."""
     rows: list[tuple[Cell, ...]] = []
     same = True
     for group in _experiment(looked, experiment.domains).groups:
@@ -217,10 +217,10 @@ def _closer(experiment: Experiment, groups: Mapping[str, Group], looked: Sequenc
         moved = verdicts([over_seeds(*pair) for pair in pairs])
         rows.append((before.label, "difference", *map(gap_cell, moved), listed))
     agreement_text = "the same to the last image" if same else "**not** the same, though they should be"
-    return Section("Where the oracle looks more closely", (
+    return Section("Oracle selection with more frequent scoring", (
         Text("The published code scores every test image of the targets every 100 steps and keeps the best step; the "
-             "shipped recipes look at fewer. These runs were trained as Table 1's and only looked at more closely "
+             "shipped recipes score fewer. These runs were trained as Table 1's and only scored more often "
              f"(2,007 images are the whole of USPS); their accuracies at the last step are {agreement_text}."),
-        Table("Accuracy (%) of the oracle's checkpoint", ("method", "oracle looks", *experiment.columns, "seeds"),
+        Table("Accuracy (%) of the oracle's checkpoint", ("method", "oracle scores", *experiment.columns, "seeds"),
               tuple(rows)),
     ))  # fmt: skip

@@ -24,7 +24,7 @@ RULES = ("source_val", "oracle")
 
 
 class Row(NamedTuple):
-    """One line: a method, whose numbers they are, and a number for each column with its text."""
+    """A row: method, source (paper or ours), and a number with its text for each column."""
 
     method: str
     whose: str
@@ -65,13 +65,13 @@ def _groups(runs: Sequence[Run]) -> list[Group]:
 
 
 def _on(group: Group, target: str) -> Group:
-    """Its runs that held this domain out."""
+    """Runs of the group with this target domain."""
     runs = (run for run in group.runs if target in run.results("last"))
     return replace(group, runs=tuple(runs), domains=(target,))
 
 
 def _figure(runs: Sequence[Run], rule: str = "source_val") -> Section:
-    """The table as points: a panel a target that we have, a row a method."""
+    """The table as a chart: a panel per target with runs, a row per method."""
     targets = [t for t in TARGETS if any(t in run.results("last") for run in runs)]
     series = []
     for group in _groups(runs):
@@ -85,7 +85,7 @@ def _figure(runs: Sequence[Run], rule: str = "source_val") -> Section:
 
 
 def _scaled(runs: Sequence[Run]) -> Iterator[Section]:
-    """What short runs can and cannot show, and what whole ones would cost by what the short ones took."""
+    """Limits of scaled-down runs, and the estimated cost of full ones."""
     short = [run for run in runs if form(run) != "full"]
     if not short:
         return
@@ -98,8 +98,8 @@ def _scaled(runs: Sequence[Run]) -> Iterator[Section]:
              "seeds go" + (": one seed of each says something of these models, and nothing of the methods." if single
                            else "; where n = 1, of these models only.")),
         Text(f"It does not show the paper's accuracies, nor that they can be reached: runs have {share} of the paper's "
-             f"{PAPER['pacs']['steps']:,} steps, fewer pictures and, where the notes below say so, layers that began "
-             "at random. No test against the paper is made, and no cell is called reproduced."),
+             f"{PAPER['pacs']['steps']:,} steps, fewer pictures and, where the notes below say so, randomly "
+             "initialised layers. No test against the paper is made, and no cell is called reproduced."),
     ]  # fmt: skip
     rows: list[tuple[Cell, ...]] = []
     hours_of: dict[str, list[float]] = defaultdict(list)
@@ -117,11 +117,11 @@ def _scaled(runs: Sequence[Run]) -> Iterator[Section]:
                  "picture, times their number in the full recipe with all published pictures. "
                  f"The {len(hours_of)} methods on all four targets: about {every:,.0f} core-hours a seed."),
         ]  # fmt: skip
-    yield Section("What the scaled form shows, and what it does not", tuple(blocks))
+    yield Section("Limits of the scaled-down runs", tuple(blocks))
 
 
 def full_run(run: Run) -> "tuple[Costs, float] | None":
-    """What its parts took, and core-hours of the recipe without ``-small``; None where there is no such recipe."""
+    """Costs of a run, and core-hours of the recipe without ``-small``; None if there is no such recipe."""
     from meada.reproduce.cost import Costs, run_seconds  # other pages need not load it
 
     ours, seconds = run.settings, run.record["seconds"]
@@ -143,7 +143,7 @@ def full_run(run: Run) -> "tuple[Costs, float] | None":
 
 
 def rows(runs: Sequence[Run], labelled: bool, rules: Sequence[str] = RULES) -> list[Row]:
-    """The paper's line of each method, then ours: one for each form of run and rule of choice."""
+    """The paper's row of each method, then ours: one for each form of run and selection rule."""
     groups, lines = _groups(runs), []
     for method, numbers in PAPER["pacs"]["mean"].items():
         if (method in PAPER["pacs"]["labelled"]) == labelled:
@@ -153,7 +153,7 @@ def rows(runs: Sequence[Run], labelled: bool, rules: Sequence[str] = RULES) -> l
 
 
 def best(line: Row, lines: Sequence[Row]) -> tuple[bool, ...]:
-    """For each column, whether none of its kind is higher; as printed, so ties share."""
+    """For each column, whether it is the highest of its kind; rounded as printed, so ties share."""
     rivals = [x for x in lines if x.whose == line.whose]
     return tuple(
         value is not None and all(round(value, 1) >= round(x.values[i] or 0, 1) for x in rivals)
@@ -162,7 +162,7 @@ def best(line: Row, lines: Sequence[Row]) -> tuple[bool, ...]:
 
 
 def form(run: Run) -> str:
-    """``full``, ``scaled``, or what else a recipe of one's own is: no two are ever averaged."""
+    """``full`` or ``scaled``, and the settings that differ; different forms are never averaged."""
     recipe = run.settings
     whole = recipe.plan.total_steps >= PAPER["pacs"]["steps"] and recipe.scaled == 1
     name = "full" if whole and "per_domain" not in recipe.data else "scaled"
@@ -179,7 +179,7 @@ def _ours(group: Group, rule: str) -> Row:
 
 
 def notes(runs: Sequence[Run]) -> Iterator[str]:
-    """How each number and each hyper-parameter was come by."""
+    """Notes on the source of each number and hyper-parameter."""
     yield "Paper: Table 2; it uses the recommended validation split and names no rule by which a checkpoint was chosen."
     if not runs:
         yield "Ours: no records."
@@ -191,7 +191,7 @@ def notes(runs: Sequence[Run]) -> Iterator[str]:
     listed = ", ".join(f"beta {beta:g} for {name}" for name, beta in betas) or "no run with beta"
     yield (
         "Hyper-parameters: the supplement's, the same for all targets except beta, which it gives for each target: "
-        f"that is oracle knowledge of the domain held out. Here: {listed}."
+        f"that uses knowledge of the test domain. Here: {listed}."
     )
     lengths = defaultdict(set)
     for run in runs:
@@ -205,12 +205,12 @@ def notes(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _weights(runs: Sequence[Run]) -> Iterator[str]:
-    """What of the network did not come from ImageNet."""
+    """Weights that were not pretrained on ImageNet."""
     for network in sorted({str(run.record["network"]) for run in runs}):
         given = [run.record.get("weights") or {} for run in runs if run.record["network"] == network]
         files = sorted({str(account.get("file", "no file")) for account in given})
         left = sorted({name for account in given for name in account.get("left_at_random", [])})
-        rest = f"left at random: {', '.join(left)}" if left else "nothing of the file left at random"
+        rest = f"randomly initialised: {', '.join(left)}" if left else "no layer randomly initialised"
         if files == ["no file"]:
-            rest = "all of it began at random; the paper's was pretrained on ImageNet"
+            rest = "all layers randomly initialised; the paper's was pretrained on ImageNet"
         yield f"Network: {network}, weights from {', '.join(files)}; {rest}."

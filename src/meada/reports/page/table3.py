@@ -26,7 +26,7 @@ FIFTEEN = tuple(CORRUPTIONS)
 
 @dataclass(frozen=True)
 class Row:
-    """What a line of the table has in common: runs that differ in these are never averaged."""
+    """Key of a table row: runs that differ in it are never averaged."""
 
     data: str
     network: str
@@ -66,7 +66,7 @@ def table3(runs: Iterable[Run], rule: str = "last") -> Page:
 
 
 def gather(runs: Iterable[Run]) -> Rows:
-    """Finished runs on CIFAR by row and method; what cannot stand in one cell is refused."""
+    """Finished runs on CIFAR by row and method; refuse runs that cannot share a cell."""
     table: dict[Row, dict[str, list[Run]]] = {}
     marks: dict[str, str] = {"": ""}
     for run in runs:
@@ -113,7 +113,7 @@ def _check_alike(method: str, runs: Sequence[Run]) -> None:
         if before != after:
             raise MeadaError(
                 f"{first.folder.path} and {run.folder.path} are both {method} on {network}, with "
-                f"{before:,} and {after:,} steps: give them to reports of their own"
+                f"{before:,} and {after:,} steps: make separate reports"
             )
     seeds = [run.seed for run in runs]
     if len(set(seeds)) < len(seeds):
@@ -121,7 +121,7 @@ def _check_alike(method: str, runs: Sequence[Run]) -> None:
 
 
 def check_fifteen(results: Mapping[str, Any]) -> None:
-    """With one corruption more or fewer the mean is another number."""
+    """Refuse results unless they are of exactly the fifteen corruptions."""
     extra, missing = results.keys() - set(FIFTEEN), set(FIFTEEN) - results.keys()
     if extra or missing:
         what = f"also {', '.join(sorted(extra))}" if extra else f"not {', '.join(sorted(missing))}"
@@ -154,7 +154,7 @@ def _table(table: Rows, rule: str) -> Section:
 
 
 def _figure(table: Rows, rule: str) -> Chart:
-    """The table as points: a panel a network, a row a method."""
+    """The table as a chart: a panel per network, a row per method."""
     series = []
     names = sorted({name for cells in table.values() for name in cells}, key=rank)
     for name, colour in zip(names, colours(names), strict=True):
@@ -207,7 +207,7 @@ def _relative(run: Run, plain: Sequence[Run], rule: str, rise: bool) -> float | 
 
 
 def _scores(table: Rows) -> Section:
-    """A line per cell and rule: clean accuracy, then means over the fifteen corruptions."""
+    """A row per cell and rule: clean accuracy, then means over the fifteen corruptions."""
     rows: list[tuple[Cell, ...]] = []
     for row, cells in table.items():
         for group in cells.values():
@@ -221,7 +221,7 @@ def _scores(table: Rows) -> Section:
 
 
 def _figure2(row: Row, cells: Mapping[str, Group], rule: str, number: int) -> Chart:
-    """Figure 2: each corruption, ERM and the others, with 95 % intervals where they are known."""
+    """Figure 2: each corruption, ERM and the others, with 95 % intervals if known."""
     series = []
     for group in cells.values():
         if s := group.summary(rule, "mean"):

@@ -53,7 +53,7 @@ def grid(table: Table) -> Grid:
 
 
 def print_record(record: Mapping[str, Any], out: Path, console: Console | None = None) -> None:
-    """Accuracy of each rule's choice on each domain, with the mean over domains."""
+    """Print the accuracy of each rule's checkpoint on each domain, and the mean over domains."""
     console, results = console or Console(), record["results"]
     rows: list[tuple[Cell, ...]] = [
         (domain, *(float(each[domain]["accuracy"]) for each in results.values())) for domain in results["last"]
@@ -77,7 +77,7 @@ def print_scores(scores: Mapping[str, Mapping[str, float]], *, title: str) -> No
 
 
 def to_markdown(page: Page, pictures: Mapping[int, Path], folder: Path) -> str:
-    """``pictures``: the file of each drawn block, by its place in the page."""
+    """The page as Markdown; ``pictures``: the file of each drawn block, by its position in the page."""
     lines, place = [f"# {plain(page.title)}", ""], 0
     for section in page.sections:
         lines += [f"## {plain(section.title)}", ""]
@@ -88,7 +88,7 @@ def to_markdown(page: Page, pictures: Mapping[int, Path], folder: Path) -> str:
 
 
 def plain(text: str) -> str:
-    r"""No markup's signs, whatever a record says, but for ``**strong**`` and code.
+    r"""Escape all markup in text from records, except ``**strong**`` and code.
 
     >>> plain("a|b <b> *c* **d** `e|f`")
     'a\\|b &lt;b&gt; \\*c\\* **d** `e\\|f`'

@@ -1,4 +1,4 @@
-"""Sections on training: curves, and pictures of what each round made (source, adversarial image, difference)."""
+"""Sections on training: curves, and pictures of each round (source, adversarial image, difference)."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -94,11 +94,11 @@ def galleries(experiment: Experiment) -> Section | None:
         "Each source image was changed so that the network errs or becomes unsure. The difference is amplified around "
         "grey, by the factor below it. Below an image: its label and, where the run recorded it, its prediction."
     )
-    return Section("What the rounds made", (intro, *found))
+    return Section("Samples of each round", (intro, *found))
 
 
 def rounds(label: str, kept: Mapping[str, Tensor], classes: Sequence[str] = ()) -> list[Gallery]:
-    """One gallery per round of what a run kept."""
+    """One gallery per round of a run's saved pictures."""
     return [_gallery(label, kept, number, classes) for number in rounds_kept(kept, "source")]
 
 
@@ -135,14 +135,14 @@ def _gallery(label: str, kept: Mapping[str, Tensor], number: int, classes: Seque
 
 
 def amplified(change: Tensor) -> tuple[float, Tensor]:
-    """Around grey, so that nearly all of it fits; a few pixels may be cut off."""
+    """Amplify around grey so that nearly all values fit; a few pixels may be clipped."""
     most = float(change.abs().flatten().double().quantile(0.99))
     gain = min(100.0, max(1.0, 0.5 / max(most, 1e-8)))
     return gain, 0.5 + gain * change
 
 
 def png(image: Tensor) -> bytes:
-    """An image in [0, 1], (C, H, W), no larger than the page needs."""
+    """PNG bytes of an image (C, H, W) in [0, 1], shrunk to the page's size if larger."""
     levels = (image.clamp(0, 1) * 255).round().to("cpu").numpy().astype(np.uint8)
     picture = Image.fromarray(levels[0] if len(levels) == 1 else levels.transpose(1, 2, 0))
     picture.thumbnail((PIXELS, PIXELS))
