@@ -65,7 +65,7 @@ class Outcome:
         return (f"{name} *" if name == self.delivered else name, *(f"{value:.1f}" for value in values))
 
     def table(self) -> str:
-        """The table for a terminal or a notebook; the delivered model is marked with *."""
+        """The table for a terminal or a notebook; the delivered model is marked with ``*``."""
         rows = self.rows()
         widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
         lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
