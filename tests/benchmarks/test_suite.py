@@ -78,7 +78,7 @@ def test_a_ratio_that_is_no_number_is_below_every_floor():
 
 
 def test_a_floor_for_nothing_is_refused(tmp_path):
-    with pytest.raises(MeadaError, match="floors of 'data' must be for one of its ratios, published, agreement, got 'speed'"):
+    with pytest.raises(MeadaError, match="one of its ratios, published, agreement, got 'speed'"):
         fallen(record_of(published=1.0), {"data": {"speed": 1.0}})
     bad = tmp_path / "floors.toml"
     bad.write_text("data = 3")

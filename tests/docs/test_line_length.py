@@ -5,13 +5,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 COLUMNS = 120
+BUILT = {"_build", "generated", "jupyter_execute"}  # what `make docs` leaves
 GENERATED = re.compile(r"<!-- ([\w ]+): begin -->.*?<!-- \1: end -->", re.DOTALL)
 
 
 def pages():
     yield from ROOT.glob("*.md")
     for folder in ("docs", "benchmarks"):
-        yield from (page for page in (ROOT / folder).rglob("*.md") if "_build" not in page.parts)
+        yield from (page for page in (ROOT / folder).rglob("*.md") if not BUILT & {*page.parts})
 
 
 def long_lines(text):
