@@ -117,6 +117,14 @@ def test_cifar():
         assert f"| {title} | {corrupted[name]} | {clean[name]} |" in README
 
 
+def test_time_to_accuracy():
+    seconds = json.loads((ROOT / "benchmarks" / "time_to_accuracy.json").read_text())["seconds_to_target"]
+    said = {name: f"{value:,.0f}" for name, value in seconds.items()}
+    told = f"the published loop {said['published']}, `tilted` {said['tilted']}, random views from `wide`"
+    assert f"{told} {said['tilted-random']}, `randconv` {said['randconv']}." in README
+    assert 30 * seconds["tilted"] <= seconds["published"]
+
+
 def test_the_recipe_on_photographs():
     plain, views = (records(f"pacs-photo/pacs-photo-{name}-seed*") for name in ("erm", "tilted-random"))
     accuracy, ece = ([mean(over_targets(r, "last", score) for r in runs) for runs in (views, plain)]
