@@ -80,7 +80,7 @@ def test_the_quickstart():
         ("quickstart/quickstart-erm-seed?", "quickstart/quickstart-tilted-seed?", "tilted", 5),
         ("cifar10c-small/*-erm-seed*", "cifar10c-small/*-augmix-seed*", "AugMix", 1),
         ("cifar10c-small/*-erm-seed*", "cifar10c-small/*-meada-seed*", "ME-ADA", 1),
-        ("cifar10c-small/*-erm-seed*", "cifar10c-small/*-tilted-random-seed?-????????", "random views", 1),
+        ("cifar10c-small/*-erm-seed*", "cifar10c-small/*-tilted-random-seed0-????????", "random views", 1),
     ],
 )
 def test_the_first_table(plain, hardened, label, n):
