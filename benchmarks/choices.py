@@ -9,7 +9,6 @@ The file is written after every run and carried on from there.
 """
 
 import argparse
-import json
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
@@ -17,12 +16,10 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks.hardness import scores
+from benchmarks.series import continue_series
 from meada.evaluation.statistics import over_seeds
-from meada.files import write_json
-from meada.machine.environment import environment
 from meada.runs.parts import make
 from meada.runs.recipe import load_recipe
-from meada.runs.run_folder import read_json
 
 RANDOM = "random views"
 SETTINGS: dict[str, tuple[str, ...]] = {  # changes to digits/tilted, which has k = 4, hardness 0.5, score CE + h
@@ -44,13 +41,9 @@ def main() -> None:
     options.add_argument("--steps", type=int, default=2000)
     options.add_argument("--out", type=Path, required=True)
     chosen = options.parse_args()
-    held: dict[str, Any] = read_json(chosen.out) if chosen.out.exists() else {"environment": environment(), "runs": []}
-    known = {(r["setting"], r["seed"], r["steps"]) for r in held["runs"]}
-    for seed, setting in product(range(chosen.seeds), SETTINGS):
-        if (setting, seed, chosen.steps) not in known:
-            held["runs"].append(run(setting, seed, chosen.steps))
-            print(json.dumps(held["runs"][-1]), flush=True)
-            write_json(chosen.out, held | {"summary": summary(held["runs"])})
+    pairs = product(range(chosen.seeds), SETTINGS)
+    planned = [{"setting": setting, "seed": seed, "steps": chosen.steps} for seed, setting in pairs]
+    continue_series(chosen.out, planned, run, lambda runs: {"summary": summary(runs)})
 
 
 def run(setting: str, seed: int, steps: int) -> dict[str, Any]:

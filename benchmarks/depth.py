@@ -9,25 +9,22 @@ those shifts. No test domain is read. The file is written after every run and ca
 
 import argparse
 import itertools
-import json
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from benchmarks.hardness import fitted, share
+from benchmarks.series import continue_series
 from meada.algorithm import Watch
 from meada.corruptions import corrupt
 from meada.evaluation.selection import fixed_subset
 from meada.evaluation.validation_shifts import shifted_once, validation_families
-from meada.files import write_json
-from meada.machine.environment import environment
 from meada.methods.tilted import tilted
 from meada.pool import as_float
 from meada.robustify.scoring import FAMILY_OF
 from meada.runs.parts import make
 from meada.runs.recipe import load_recipe
-from meada.runs.run_folder import read_json
 from meada.spaces.deep import deep
 from meada.spaces.wide import wide
 
@@ -41,13 +38,9 @@ def main() -> None:
     options.add_argument("--seeds", type=int, default=1)
     options.add_argument("--out", type=Path, required=True)
     chosen = options.parse_args()
-    held: dict[str, Any] = read_json(chosen.out) if chosen.out.exists() else {"environment": environment(), "runs": []}
-    known = {(r["depth"], r["steps"], r["seed"]) for r in held["runs"]}
-    for seed, depth in itertools.product(range(chosen.seeds), chosen.depths):
-        if (depth, chosen.steps, seed) not in known:
-            held["runs"].append(run(depth, chosen.steps, seed))
-            print(json.dumps(held["runs"][-1]), flush=True)
-            write_json(chosen.out, held)
+    pairs = itertools.product(range(chosen.seeds), chosen.depths)
+    planned = [{"depth": depth, "steps": chosen.steps, "seed": seed} for seed, depth in pairs]
+    continue_series(chosen.out, planned, run)
 
 
 def run(depth: int, steps: int, seed: int) -> dict[str, Any]:

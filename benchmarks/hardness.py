@@ -9,23 +9,23 @@ validation shifts whose families are not in the space. The file is written after
 """
 
 import argparse
-import json
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import cache
+from itertools import product
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
 from torch import Tensor, nn
 
+from benchmarks.series import continue_series
 from meada.algorithm import Watch, begin, train
 from meada.datasets import Task
 from meada.evaluation import predict
 from meada.evaluation.selection import fixed_subset
 from meada.evaluation.statistics import over_seeds
-from meada.files import write_json
-from meada.machine.environment import environment
 from meada.methods.method import Method
 from meada.networks.freezing import batch_norm_frozen
 from meada.pool import Pool
@@ -34,7 +34,6 @@ from meada.robustify.scoring import BATCH, rule_rows, sets
 from meada.runs.network import build_network
 from meada.runs.parts import make
 from meada.runs.recipe import Recipe, load_recipe, method_of
-from meada.runs.run_folder import read_json
 from meada.spaces import SPACES
 from meada.types import Labels
 
@@ -51,17 +50,12 @@ def main() -> None:
     options.add_argument("--steps", type=int, help="training steps with random views; the default depends on the data")
     options.add_argument("--out", type=Path, required=True)
     chosen = options.parse_args()
-    steps = chosen.steps or STEPS[chosen.data]
-    held: dict[str, Any] = read_json(chosen.out) if chosen.out.exists() else {"environment": environment(), "runs": []}
-    by_hardness: dict[float, int] = {}
-    for seed in range(chosen.seeds):
-        for hardness in (0.0, HARD):
-            if any((r["data"], r["seed"], r["hardness"]) == (chosen.data, seed, hardness) for r in held["runs"]):
-                continue
-            by_hardness = by_hardness or {0.0: steps, HARD: round(steps / slower(chosen.data))}
-            held["runs"].append(run(chosen.data, seed, hardness, by_hardness[hardness]))
-            print(json.dumps(held["runs"][-1]), flush=True)
-            write_json(chosen.out, held | {"verdict": verdict(held["runs"])})
+    data, steps = chosen.data, chosen.steps or STEPS[chosen.data]
+    by_hardness = cache(lambda: {0.0: steps, HARD: round(steps / slower(data))})  # timed only if a run is missing
+    timed = lambda **keys: run(**keys, steps=by_hardness()[keys["hardness"]])
+    pairs = product(range(chosen.seeds), (0.0, HARD))
+    planned = [{"data": data, "seed": seed, "hardness": hardness} for seed, hardness in pairs]
+    continue_series(chosen.out, planned, timed, lambda runs: {"verdict": verdict(runs)})
 
 
 def slower(data: str) -> float:
