@@ -60,8 +60,8 @@ def provenance(
 ) -> dict[str, str]:  # fmt: skip
     """Number of pictures by domain and use."""
     how = f"at {side}x{side} (Pillow, bilinear)"
-    learnt, held = (Counter(p.domain for p in part) for part in (fit, kept))
-    said = {k: f"{learnt[k]:,} pictures to train on, {held[k]:,} held out, by {by}, {how}" for k in sources}
+    trained, held = (Counter(p.domain for p in part) for part in (fit, kept))
+    said = {k: f"{trained[k]:,} pictures to train on, {held[k]:,} held out, by {by}, {how}" for k in sources}
     return said | {name: f"{len(part):,} pictures to test on, {how}" for name, part in tests.items()}
 
 
