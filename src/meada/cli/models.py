@@ -58,9 +58,10 @@ def evaluate(
         typer.echo(json_text(scores))
         return
     print_scores(scores, title=f"{run} ({rule})")
-    for name, s in attack["domains"].items() if pgd else ():
-        attacked = f"{s['attacked']:.1f} % of {s['n']} images under an attack of {attack['radius']:g} levels of 255"
-        typer.echo(f"{name}: {attacked}, {s['clean']:.1f} % without")
+    if pgd:
+        for name, s in attack["domains"].items():
+            attacked = f"{s['attacked']:.1f} % of {s['n']} images under an attack of {attack['radius']:g} levels of 255"
+            typer.echo(f"{name}: {attacked}, {s['clean']:.1f} % without")
 
 
 def _domains(task: "Task", names: list[str]) -> "dict[str, Samples]":
@@ -133,9 +134,8 @@ def _print(model: "Model", predictions: "list[Prediction]", limit: float | None)
     for one in predictions:
         if not one.error:
             unsure = "(unsure) " if limit is not None and one.entropy > limit else ""
-            labels, chances = (
-                "\n".join(column) for column in zip(*((k, f"{p:.3f}") for k, p in one.best), strict=True)
-            )
+            labels = "\n".join(label for label, _ in one.best)
+            chances = "\n".join(f"{p:.3f}" for _, p in one.best)
             table.add_row(one.file, unsure + labels, chances, f"{one.entropy:.3f}")
     SafeConsole().print(table)
 

@@ -77,15 +77,15 @@ def targets(
 ) -> dict[str, Chosen]:
     """Test folders by name; each domain of a folder is a test of its own."""
     found: dict[str, Chosen] = {}
-    classes, learnt = own.classes, {look.content: file for file, look in own.looks.items()}
+    classes, trained_on = own.classes, {look.content: file for file, look in own.looks.items()}
     for test in tests:
         one = survey(Path(test), group=_group_of(Path(test), group), cache=cache, tell=tell)
         if own.multilabel and one.classes != classes:
             raise MeadaError(f"test '{test}' must have the label columns {_few(classes)}, got {_few(one.classes)}")
-        if both := [file for file, look in one.looks.items() if look.content in learnt]:
+        if both := [file for file, look in one.looks.items() if look.content in trained_on]:
             raise MeadaError(
                 f"test '{test}' must hold none of the pictures to train on, got {len(both):,} of the same pixels, "
-                f"such as {both[0]}, a copy of {own.root / learnt[one.looks[both[0]].content]}"
+                f"such as {both[0]}, a copy of {own.root / trained_on[one.looks[both[0]].content]}"
             )
         for domain in one.domains:
             known = [p for p in one.pictures if p.domain == domain and (own.multilabel or p.label in classes)]

@@ -113,14 +113,14 @@ def _introduction(experiment: Experiment) -> str:
     """Introduction: networks, data and methods of an experiment."""
     runs, groups = list(experiment.runs()), experiment.groups
     train = runs[0].recipe.get("data", {}).get("train")
-    learnt = f"{train:,} images" if isinstance(train, int) else "images"
+    source = f"{train:,} images" if isinstance(train, int) else "images"
     names = dict.fromkeys(group.method for group in groups)
     methods = "; ".join(_method(name, [g for g in groups if g.method == name]) for name in names)
     tested = ", ".join(experiment.domains) or "none so far"
     kind = "corruptions of them" if experiment.corrupted else "domains not seen in training"
     return (
         f"{len(runs)} {'run' if len(runs) == 1 else 'runs'} of the network {experiment.network or 'unknown'} were "
-        f"trained on {learnt} of {experiment.data or 'unknown'} and tested on {kind}: {tested}. Methods: {methods}."
+        f"trained on {source} of {experiment.data or 'unknown'} and tested on {kind}: {tested}. Methods: {methods}."
     )
 
 
