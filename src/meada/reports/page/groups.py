@@ -1,7 +1,7 @@
 """Group runs: average those that differ only in their seed, compare those with the same test domains."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -206,16 +206,27 @@ def _settings(run: Run) -> str:
 
 
 def _labels(members: Sequence[tuple[Run, ...]]) -> Iterator[str]:
-    """The method's name, with the settings in which its variants differ if there are several."""
+    """The method's name; variants by their shipped recipes' names, else with the settings in which they differ."""
     for group in members:
         run = group[0]
         rivals = [other[0] for other in members if other[0].method == run.method]
+        names = {variant(other.record) for other in rivals}
+        if 1 < len(rivals) == len(names) and all(other.changed == {} for other in rivals):
+            yield title(variant(run.record))
+            continue
         parts, own = [other.experiment_settings for other in rivals], run.experiment_settings
         differing = [key for key in own if len({repr(part.get(key)) for part in parts}) > 1 and key != "name"]
         marks = [f"{SHORT.get(k, k)} = {own[k]}" for k in differing[:3]]
         if len(rivals) > 1 and not marks:
             marks = [str(run.record["recipe"])]
         yield ", ".join([title(run.method), *marks])
+
+
+def variant(record: Mapping[str, Any]) -> str:
+    """The method; a variant of one (wideresnet-advtrain-small, erm-epochs) by its recipe's name."""
+    name, method = record["recipe"].rpartition("/")[2], record["method"]
+    variants = (name, name.partition("-")[2])  # with the network before it, or without
+    return next((part for part in variants if part.startswith(f"{method}-")), method)
 
 
 @cache
@@ -226,11 +237,17 @@ def described(method: str) -> Method | None:
 
 def title(method: str) -> str:
     """
-    >>> title("meada+mixup"), title("mine")
-    ('ME-ADA + Mixup', 'mine')
+    >>> title("meada+mixup"), title("tilted-random"), title("mine")
+    ('ME-ADA + Mixup', 'Tilted, random', 'mine')
     """
-    known = [(name, described(name)) for name in method.split("+")]
-    return " + ".join((found.title if found else "") or name for name, found in known)
+    return " + ".join(map(_title, method.split("+")))
+
+
+def _title(name: str) -> str:
+    method, _, rest = name.partition("-")
+    if found := described(name):
+        return found.title or name
+    return f"{known.title}, {rest}" if rest and (known := described(method)) and known.title else name
 
 
 def rank(method: str) -> tuple[int, str]:

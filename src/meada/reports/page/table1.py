@@ -221,6 +221,6 @@ def _oracle_frequency(experiment: Experiment, groups: Mapping[str, Group], looke
         Text("The published code scores every test image of the targets every 100 steps and keeps the best step; the "
              "shipped recipes score fewer. These runs were trained as Table 1's and only scored more often "
              f"(2,007 images are the whole of USPS); their accuracies at the last step are {agreement_text}."),
-        Table("Accuracy (%) of the oracle's checkpoint", ("method", "oracle scores", *experiment.columns, "seeds"),
+        Table("Accuracy (%) of the oracle's checkpoint", ("method", "oracle scores", *experiment.columns, "of seed"),
               tuple(rows)),
     ))  # fmt: skip

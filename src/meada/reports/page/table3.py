@@ -4,6 +4,7 @@ The paper's number is the plain mean over fifteen corruptions and five severitie
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean
@@ -15,12 +16,15 @@ from meada.evaluation.selection import RULE_TEXTS, RULES
 from meada.evaluation.statistics import Summary, summarise
 from meada.reports.page.blocks import Cell, Chart, Page, Section, Table, Text
 from meada.reports.page.cost import bill, equal_time, records, spread
-from meada.reports.page.groups import Experiment, Group, colours, rank, title
+from meada.reports.page.groups import Experiment, Group, colours, rank, title, variant
 from meada.reports.page.paper import BARS, PAPER, points, printed
 from meada.reports.runs import Run
 
 SETS = {"cifar10": "CIFAR-10-C", "cifar100": "CIFAR-100-C"}
-NETWORKS = {"allconv": "AllConvNet", "densenet": "DenseNet", "wideresnet": "WideResNet", "resnext": "ResNeXt"}
+NETWORKS = {
+    "allconv": "AllConvNet", "densenet": "DenseNet", "wideresnet": "WideResNet", "resnext": "ResNeXt",
+    "wideresnet16_1": "WideResNet-16-1",
+}  # fmt: skip
 FIFTEEN = tuple(CORRUPTIONS)
 
 
@@ -69,13 +73,14 @@ def gather(runs: Iterable[Run]) -> Rows:
     """Finished runs on CIFAR by row and method; refuse runs that cannot share a cell."""
     table: dict[Row, dict[str, list[Run]]] = {}
     marks: dict[str, str] = {"": ""}
-    for run in runs:
-        if (data := run.record.get("data")) not in SETS:
-            continue
-        about = _made(run.record["provenance"].get("corruptions", "unknown"))
-        mark = marks.setdefault(run.differences, str(len(marks)))
+    runs = [run for run in runs if run.record.get("data") in SETS]
+    made = [(run.record["data"], _made(run.record["provenance"].get("corruptions", "unknown"))) for run in runs]
+    usual = {data: Counter(about for name, about in made if name == data).most_common(1)[0][0] for data, _ in made}
+    for run, (data, about) in zip(runs, made, strict=True):
+        other = "" if about == usual[data] else f"corruptions {about}"
+        mark = marks.setdefault(", ".join(filter(None, (run.differences, other))), str(len(marks)))
         row = Row(data, run.record["network"], run.settings.scaled, about, run.differences, mark)
-        table.setdefault(row, {}).setdefault(_variant(run.record), []).append(run)
+        table.setdefault(row, {}).setdefault(variant(run.record), []).append(run)
     if not table:
         raise MeadaError("Table 3 must have runs on cifar10 or cifar100, got none")
     return {row: _groups(cells) for row, cells in table.items()}
@@ -96,13 +101,6 @@ def _groups(cells: Mapping[str, Sequence[Run]]) -> dict[str, Group]:
     names = sorted(cells, key=rank)
     chosen = zip(names, colours(names), strict=True)
     return {name: Group(title(name), tuple(cells[name]), FIFTEEN, colour) for name, colour in chosen}
-
-
-def _variant(record: Mapping[str, Any]) -> str:
-    """The method; a variant of one (wideresnet-advtrain-small, erm-epochs) by its recipe's name."""
-    name, method = record["recipe"].rpartition("/")[2], record["method"]
-    variants = (name, name.partition("-")[2])  # with the network before it, or without
-    return next((part for part in variants if part.startswith(f"{method}-")), method)
 
 
 def _check_alike(method: str, runs: Sequence[Run]) -> None:
@@ -149,7 +147,7 @@ def _table(table: Rows, rule: str) -> Section:
              "brackets: the paper, whose checkpoints were chosen on the corruptions themselves, and whose beta and "
              "gamma were chosen for each network (oracle)."),
         *(Text(f"{row}: corruptions {row.corruptions}.") for row in table),
-        *(Text(f"({mark}): {what}.") for mark, what in sorted({(r.mark, r.differences) for r in table}) if mark),
+        *(Text(f"({mark}): {what}.") for mark, what in sorted({(r.mark, r.differences) for r in table}) if what),
     ))  # fmt: skip
 
 
