@@ -3,7 +3,7 @@
 MEADA_DATA=data python -m benchmarks.cifar_pictures OUT
 """
 
-import sys
+import argparse
 from itertools import islice
 from pathlib import Path
 
@@ -28,7 +28,9 @@ def lay_out(samples: Samples, out: Path, n: int) -> int:
 
 
 def main() -> None:
-    out, home = Path(sys.argv[1]), find(CIFAR10, data_root())
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("out", type=Path)
+    out, home = options.parse_args().out, find(CIFAR10, data_root())
     for split, n in SIZES.items():
         print(f"{lay_out(read(CIFAR10, home, split), out / split, n):,} pictures in {out / split}")
 

@@ -3,8 +3,8 @@
 python -m benchmarks.scaling benchmarks/results.json docs/scaling.md
 """
 
+import argparse
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,9 +108,12 @@ def _time(seconds: float) -> str:
 
 
 def main() -> None:
-    source, target = sys.argv[1:]
-    record = json.loads(Path(source).read_text(encoding="utf-8"))
-    update(Path(target), page(record, source))
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("record", type=Path)
+    options.add_argument("page", type=Path)
+    chosen = options.parse_args()
+    record = json.loads(chosen.record.read_text(encoding="utf-8"))
+    update(chosen.page, page(record, str(chosen.record)))
 
 
 if __name__ == "__main__":

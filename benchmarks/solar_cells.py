@@ -3,6 +3,7 @@
 python -m benchmarks.solar_cells example/cells
 """
 
+import argparse
 import shutil
 import sys
 from importlib.util import find_spec
@@ -23,10 +24,13 @@ def lay_out(source: Path, out: Path) -> int:
 
 
 def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("out", type=Path)
+    out = options.parse_args().out
     spec = find_spec("elpv_dataset")
     if spec is None or spec.origin is None:
         sys.exit("the package elpv-dataset must be installed: pip install elpv-dataset==1.0.0.post1")
-    print(f"{lay_out(Path(spec.origin).parent / 'data', Path(sys.argv[1])):,} pictures in {sys.argv[1]}")
+    print(f"{lay_out(Path(spec.origin).parent / 'data', out):,} pictures in {out}")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ A small network is trained on 400 digits of the quickstart's data for half a min
 pixels of eight of them and `hard_views` picks the hardest of eight random changes.
 """
 
-import sys
+import argparse
 
 import matplotlib
 
@@ -51,4 +51,6 @@ def draw(out: str) -> None:
 
 
 if __name__ == "__main__":
-    draw(sys.argv[1])
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("out")
+    draw(options.parse_args().out)

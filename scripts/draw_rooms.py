@@ -4,8 +4,8 @@ A room is a package or a module of the top level. Each stands above everything t
 upper one imports the lower one. The picture is made from the source files.
 """
 
+import argparse
 import ast
-import sys
 from collections import defaultdict
 from html import escape
 from pathlib import Path
@@ -114,4 +114,6 @@ def reached(start: str, below: dict[str, set[str]]) -> set[str]:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(svg(), encoding="utf-8")
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("out", type=Path)
+    options.parse_args().out.write_text(svg(), encoding="utf-8")
