@@ -8,33 +8,42 @@ from torch.nn.functional import cross_entropy
 from meada.entropy import softmax_entropy
 from meada.robustify.outcome import entropy_limit, judge, temperature
 from meada.robustify.pipeline import divide_logits
-from meada.robustify.scoring import Scores, full_score
+from meada.robustify.scoring import Scores, family_of, full_score
+
+SHIFTS = ["shift/noise", "corruption/gaussian_noise", "corruption/fog"]  # two families
 
 
-def scores_of(tmp_path, held_scale: float, shift_scale: float) -> Scores:
-    """Logits that are calibrated at scale 1, on held-out pictures and under a shift."""
+def scores_of(tmp_path, **scales: float) -> Scores:
+    """Logits calibrated at a scale of 1, on held-out pictures and under shifts, times the scale of their family."""
     generator = torch.Generator().manual_seed(0)
-    for name, scale in (("held_out", held_scale), ("shift/noise", shift_scale)):
+    for name in ("held_out", *SHIFTS):
         logits = 2 * torch.randn(4000, 3, generator=generator, dtype=torch.float64)
         labels = torch.multinomial(logits.softmax(-1), 1, generator=generator).flatten()
+        scale = scales["held_out" if name == "held_out" else family_of(name)]
         save_file({"labels": labels, "logits/m": scale * logits}, tmp_path / f"{name.replace('/', '.')}.safetensors")
-    return Scores(tmp_path, ["held_out", "shift/noise"], ["m"])
+    return Scores(tmp_path, ["held_out", *SHIFTS], ["m"])
 
 
 def test_too_sure_on_both_is_scaled_back_to_where_it_should_be(tmp_path):
-    found = temperature(scores_of(tmp_path, 3.0, 3.0), "m", ["shift/noise"])
+    found = temperature(scores_of(tmp_path, held_out=3.0, noise=3.0, weather=3.0), "m", SHIFTS)
     assert 2.7 < found["value"] < 3.3 and found["value"] == found["fitted"]
     assert found["nll_after"] < found["nll_before"]
 
 
-def test_what_would_make_shifts_worse_is_not_applied(tmp_path):
-    """Unsure on held-out pictures, too sure under shifts: the fit would make it surer still."""
-    scores = scores_of(tmp_path, 0.5, 3.0)
-    found = temperature(scores, "m", ["shift/noise"])
-    assert 0.4 < found["fitted"] < 0.6 and found["value"] == 1.0
-    logits, labels = scores.logits("m", "shift/noise"), scores.labels("shift/noise")
-    assert abs(found["nll_before"] - float(cross_entropy(logits, labels))) < 1e-9
-    assert found["nll_after"] > found["nll_before"]
+def test_too_sure_under_shifts_alone_is_scaled_back_in_part(tmp_path):
+    """Held-out pictures alone would leave it as it is, shifts alone would divide by 3."""
+    found = temperature(scores_of(tmp_path, held_out=1.0, noise=3.0, weather=3.0), "m", SHIFTS)
+    assert 1.5 < found["value"] < 2.5 and found["value"] == found["fitted"]
+
+
+def test_what_does_not_carry_over_to_another_family_is_not_applied(tmp_path):
+    """Too sure under noise, unsure under weather: either temperature makes the other worse."""
+    scores = scores_of(tmp_path, held_out=1.0, noise=4.0, weather=0.25)
+    found = temperature(scores, "m", SHIFTS)
+    assert found["value"] == 1.0 != found["fitted"] and found["nll_after"] > found["nll_before"]
+    nll = lambda name: float(cross_entropy(scores.logits("m", name), scores.labels(name)))
+    noise, weather = (nll(SHIFTS[0]) + nll(SHIFTS[1])) / 2, nll(SHIFTS[2])
+    assert abs(found["nll_before"] - (noise + weather) / 2) < 1e-9  # two halves of pictures, as many in each
 
 
 def test_the_limit_of_entropy_is_the_highest_that_keeps_its_promise():

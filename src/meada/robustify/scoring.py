@@ -160,8 +160,16 @@ def rule_rows(names: Sequence[str], trained: Families) -> list[str]:
     >>> rule_rows(["held_out", "corruption/fog", "corruption/contrast", "test/sketch"], frozenset({"tone"}))
     ['corruption/fog']
     """
-    kind = lambda name: FAMILY_OF[name.split("/")[1]] if name.startswith("corruption/") else name.split("/")[-1]
-    return [name for name in names if name.startswith(("corruption/", "shift/")) and kind(name) not in trained]
+    return [name for name in names if name.startswith(("corruption/", "shift/")) and family_of(name) not in trained]
+
+
+def family_of(row: str) -> str:
+    """
+    >>> family_of("corruption/fog"), family_of("shift/noise")
+    ('weather', 'noise')
+    """
+    kind, _, name = row.partition("/")
+    return FAMILY_OF[name] if kind == "corruption" else name
 
 
 class Fitted(nn.Module):

@@ -125,7 +125,7 @@ def tune(
 def choose_families(probe: nn.Module, held: Samples) -> dict[str, Any]:
     """Measure how much the probe relies on colour: its loss of accuracy on grey held-out pictures.
 
-    Decision 0078 compares this with other signals.
+    Decision 79 compares this with other signals.
     """
     some = fixed_subset("families", held, HELD)
     read = lambda x: labels.accuracy(predict(probe, x, batch_size=64), some.labels)
