@@ -2,8 +2,9 @@
 
     python -m benchmarks.robustify_signals RUN [RUN ...] --out results/robustify/signals.json
 
-Each RUN is a folder that ``meada robustify --test ...`` wrote. A signal gives every candidate a number from held-out
-pictures of the source alone; the test folders only say, afterwards, how good its choice was.
+Each RUN is a folder that ``meada robustify --test ...`` wrote; runs that the file has already are kept. A signal gives
+every candidate a number from held-out pictures of the source alone; the test folders only say, afterwards, how good
+its choice was.
 """
 
 import argparse
@@ -29,6 +30,7 @@ from meada.robustify.progress import progress
 from meada.robustify.scoring import Scores, rule_rows
 from meada.robustify.stages import Work, capped
 from meada.runs.checkpoint import read_weights
+from meada.runs.run_folder import read_json
 
 NEIGHBOUR, FAR, CAPPED = 10, 0.25, 4000  # of the training pictures; share of the held-out ones; pictures looked at
 Signal = dict[str, float]  # by candidate; the largest is chosen
@@ -134,7 +136,7 @@ def main() -> None:
     options.add_argument("runs", type=Path, nargs="+")
     options.add_argument("--out", type=Path)
     given = options.parse_args()
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, Any]] = read_json(given.out) if given.out and given.out.exists() else {}
     for folder in given.runs:
         run = Run(folder)
         tests = {name: unseen(run.outcome, name) for name in run.candidates}
