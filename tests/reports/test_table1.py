@@ -202,6 +202,24 @@ def test_time_is_minimisation_and_the_rounds_before(make):
     assert (curve.x, curve.y) == (pytest.approx((2.0, 20.0, 1700 / 60)), (40.0, 50.0, 60.0))
 
 
+def test_times_of_different_machines_are_not_compared(make):
+    folders = {}
+    for name, seed, widest in [("erm", 0, "AVX2"), ("erm", 1, "AVX512"), ("meada", 1, "AVX512"), ("ada", 0, "AVX2"),
+                               ("tilted", 1, "AVX512")]:  # fmt: skip
+        minutes = 10 if widest == "AVX512" else 40
+        folder = make(load_recipe(f"digits/{name}", seed=seed), minimise=60.0 * minutes, scores={10_000: 50.0})
+        record = json.loads((folder / "record.json").read_text())
+        record["environment"]["cpu_capability"] = widest
+        (folder / "record.json").write_text(json.dumps(record))
+        folders[name, seed] = folder
+    text = part(to_markdown(table1(find_runs([*folders.values()]), REPRODUCE), {}, Path()), "Accuracy in equal time")
+    assert "ERM trains for 10.0 minutes" in text and "| ADA |" not in text
+    assert "Measured on 2 threads of some CPU, AVX512. 2 runs on other machines are left out" in text
+    # where ERM was run on one machine alone, times of the others cannot be compared with it
+    one = [folders["erm", 0], folders["meada", 1]]
+    assert "Accuracy in equal time" not in to_markdown(table1(find_runs(one), REPRODUCE), {}, Path())
+
+
 def test_records_to_come_need_no_code(make):
     """Methods over views with seeds of their own, two variants of one method, a longer one, averaged weights."""
     views = {"randconv": 1, "prime": 3, "trivialaugment": 2, "tilted": 10, "tilted-random": 4}

@@ -131,9 +131,10 @@ class Run:
 
     @property
     def machine(self) -> str:
-        """The machine of the run: ``1 thread of some CPU``."""
-        threads = self.record["environment"]["threads"]
-        return f"{threads} thread{'s' * (threads != 1)} of {self.record['environment']['processor']}"
+        """The kind of machine of the run: ``1 thread of some CPU, AVX512``."""
+        where = self.record["environment"]
+        threads, widest = where["threads"], where.get("cpu_capability")
+        return f"{threads} thread{'s' * (threads != 1)} of {where['processor']}" + (f", {widest}" if widest else "")
 
     @cached_property
     def _predictions(self) -> tuple[dict[str, Predictions], tuple[str, ...]]:

@@ -143,7 +143,8 @@ def _lines(axes: Axes, chart: Chart) -> None:
         where, errors = np.array(series.x) + aside, _errors(series)
         many, marker = len(series.x) > 12, MARKERS[series.colour % len(MARKERS)]
         look: dict[str, Any] = {"color": _colour(series), "label": _text(series.name), "marker": marker}
-        style = "none" if series.loose else "--" if series.dashed else "-"
+        repeated = series.colour >= len(COLOURS)  # the second series of a colour
+        style = "none" if series.loose else "--" if series.dashed else "-." if repeated else "-"
         if many and errors is not None:
             axes.fill_between(series.x, _filled(series.low), _filled(series.high), color=_colour(series), alpha=0.18)
         if series.paper:

@@ -1,6 +1,7 @@
 """Sections on checkpoint selection, cost of the runs, and accuracy in equal time."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from meada.evaluation.selection import RULE_TEXTS, RULES
 from meada.evaluation.statistics import Summary, summarise
@@ -125,9 +126,9 @@ def reached(run: Run, seconds: float) -> tuple[int, float] | None:
 
 def equal_time(experiment: Experiment, name: str = "") -> Section | None:
     """Accuracy against training time, and at multiples of the plain method's time; finished runs with logs."""
-    groups = [
+    groups, machine, left_out = on_one_machine([
         g for g in experiment.groups if all(r.finished and candidates(r) and "seconds" in r.record for r in g.runs)
-    ]
+    ])  # fmt: skip
     plain = [g for g in groups if g.method in BASELINES]
     if not plain or len(groups) < 2:
         return None
@@ -146,8 +147,7 @@ def equal_time(experiment: Experiment, name: str = "") -> Section | None:
         rows.append((group.label, *cells, end, minutes, len(group.runs)))
     later = (f"{k} x {base}'s time" for k in TIMES[1:])
     columns = ("method", f"when {base} ends", *later, "at the end", "minutes", "seeds")
-    machines = sorted({run.machine for group in groups for run in group.runs})
-    care = " Compare times of different machines with care." if len(machines) > 1 else ""
+    others = f" {left_out} runs on other machines are left out, since their times cannot be compared." * (left_out > 0)
     return Section("Accuracy in equal time", (
         Text(f"{base} trains for {budget / 60:.1f} minutes (minimisation and maximisation, without evaluation). A cell "
              "is the mean accuracy on fixed subsets of the targets at the last candidate that a run had reached by "
@@ -157,9 +157,23 @@ def equal_time(experiment: Experiment, name: str = "") -> Section | None:
               tuple(curves), "minutes", "accuracy (%)", name=f"time-{name or experiment.data}",
               log_x=True),
         Table("", columns, tuple(rows)),
-        Text(f"Measured on: {'; '.join(machines)}.{care}"),
+        Text(f"Measured on {machine}.{others}"),
         *_time_to_accuracy(groups),
     ))  # fmt: skip
+
+
+def on_one_machine(groups: Sequence[Group]) -> tuple[list[Group], str, int]:
+    """The groups with their runs on one kind of machine, its name, and the number of runs left out.
+
+    It is the kind on which most groups were run, ERM among them; among equals the one with most runs.
+    """
+    machines = {run.machine for group in groups if group.method in BASELINES for run in group.runs}
+    on = {m: [[run for run in group.runs if run.machine == m] for group in groups] for m in sorted(machines)}
+    if not on:
+        return [], "", 0
+    chosen = max(on, key=lambda m: (sum(map(bool, on[m])), sum(map(len, on[m]))))
+    kept = [replace(group, runs=tuple(runs)) for group, runs in zip(groups, on[chosen], strict=True) if runs]
+    return kept, chosen, sum(len(group.runs) for group in groups) - sum(map(len, on[chosen]))
 
 
 def _time_to_accuracy(groups: Sequence[Group]) -> Iterator[Block]:
