@@ -118,7 +118,8 @@ def test_pixels_have_no_prior():
 
 def test_a_space_that_returns_no_image_is_named():
     wave = SPACES["wave"]()
-    for transform, what in ((lambda x, t: x[..., 1:], "shape"), (lambda x, t: x * torch.nan, "NaN")):
+    bad_values = (lambda x, t: x * torch.nan, lambda x, t: x / 0, lambda x, t: x - torch.inf)
+    for transform, what in ((lambda x, t: x[..., 1:], "shape"), *((one, "NaN or infinity") for one in bad_values)):
         odd = Space(draw=wave.draw, transform=transform, families=frozenset(), name="odd")
         with pytest.raises(MeadaError, match=f"space 'odd', step 9.*{what}"):
             view(odd, torch.rand(2, 3, 8, 8), step=9)

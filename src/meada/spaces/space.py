@@ -119,13 +119,14 @@ class Space:
             allowed = " or ".join(map(str, self.channels))
             raise MeadaError(f"space '{self.name}': images must have {allowed} channels, got {x.shape[1]}")
         with torch.autocast(x.device.type, enabled=False):  # views are in the precision of the images
-            view = self.transform(x, self.draw(random, x.shape)).clamp(0, 1)
-        if view.shape != x.shape or bool(view.sum().isnan()):
-            what = f"shape {tuple(view.shape)}" if view.shape != x.shape else "NaN"
+            view = self.transform(x, self.draw(random, x.shape))
+        total = view.sum(dtype=torch.float32)  # of any pixel that is not finite, neither is the sum
+        if view.shape != x.shape or not bool(total.isfinite()):
+            what = f"shape {tuple(view.shape)}" if view.shape != x.shape else "NaN or infinity"
             raise MeadaError(
                 f"space '{self.name}', step {step}: views must be finite and of shape {tuple(x.shape)}, got {what}"
             )
-        return view
+        return view.clamp(0, 1)
 
 
 def per_image(values: Tensor, like: Images) -> Tensor:
