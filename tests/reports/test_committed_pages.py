@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from benchmarks.robustify_records import markdown
 
+from meada.evaluation.predictions import load_predictions
+from meada.evaluation.score import calibration_gap
 from meada.reports.page import build, table, to_markdown
 from meada.reports.page.charts import picture_files
 from meada.reports.runs import find_runs
@@ -41,6 +43,20 @@ def test_a_page_is_what_its_records_make(page, monkeypatch):
 def test_the_page_of_robustify_is_what_its_records_make():
     advice = "results/robustify/README.md is not what its records make: python -m benchmarks.robustify_records"
     assert (ROOT / "results/robustify/README.md").read_text() == markdown(ROOT / "results/robustify"), advice
+
+
+def test_records_follow_from_their_predictions():
+    """Accuracy to the image, and calibration error to the 16 bits that are kept of a confidence."""
+    files = sorted((ROOT / "results").glob("*/*/predictions.safetensors"))
+    assert files
+    for file in files:
+        record = json.loads((file.parent / "record.json").read_text())
+        domains = load_predictions(file)[0]["last"].domains
+        for name, scores in record["results"]["last"].items():
+            kept = domains[name]
+            right = (kept["guess"] == kept["label"]).double()
+            assert len(right) == scores["n"] and 100 * float(right.mean()) == pytest.approx(scores["accuracy"], 1e-9)
+            assert calibration_gap(kept["confidence"].double(), right) == pytest.approx(scores["ece"], abs=2e-3)
 
 
 def test_records_of_the_first_commits_are_still_read():
