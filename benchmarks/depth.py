@@ -47,7 +47,7 @@ def run(depth: int, steps: int, seed: int) -> dict[str, Any]:
     recipe = load_recipe("digits/tilted-random", [f"plan.total_steps={steps}"], seed=seed)
     task = replace(make("data", recipe.data), targets={})
     space = wide() if depth == 1 else deep(depth=depth)
-    method = tilted(space=space, consistency=recipe.method["consistency"])  # type: ignore[arg-type]  # recipes give names
+    method = tilted(space=space, consistency=recipe.method["consistency"])
     net = fitted(recipe, task, Watch(), method)
     some, families = fixed_subset("robustness", task.validation, SHIFTED), validation_families(space.families)
     x = as_float(some.images)

@@ -175,3 +175,95 @@ def test_bad_input_is_named(net, images):
     ):
         with pytest.raises(MeadaError, match=what):
             meada.hard_views(net, *images, **settings)
+
+
+class Reshaping(nn.Module):
+    """Calls ``view`` on the output of a convolution, as many tutorials do: channels-last outputs have no such view."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.head = nn.Conv2d(3, 4, 3, padding=1), nn.Linear(4 * 144, 5)
+
+    def forward(self, x):
+        return self.head(self.conv(x).relu().view(len(x), -1))
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_network_that_reshapes_with_view(images, wrapped):
+    x, y = images
+    net = Reshaping()
+    if wrapped:  # as libraries do that replace ``forward`` on the object
+        inner = net.forward
+        net.forward = lambda x: inner(x)
+    same = nn.Sequential(net.conv, nn.ReLU(), nn.Flatten(), net.head)
+    before, held = deepcopy(net.state_dict()), net.__dict__.get("forward")
+    for call in (lambda n: meada.hard_views(n, x, y, seed=0), lambda n: meada.perturb(n, x, y, steps=3)):
+        assert_close(call(net), call(same), rtol=0, atol=1e-9)
+    assert net.__dict__.get("forward") is held
+    assert all(torch.equal(v, before[k]) for k, v in net.state_dict().items())
+    with pytest.raises(MeadaError, match="Reshaping does not take images of shape"):
+        meada.hard_views(net, x[..., :5], y)
+    assert net.__dict__.get("forward") is held
+
+
+def test_a_network_that_does_more_in_eval_mode(images):
+    """Like adapters that are merged into the weights by ``eval()`` and taken out by ``train()``."""
+
+    class Merging(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight, self.added, self.merged = nn.Parameter(torch.randn(5, 432)), nn.Parameter(torch.ones(1)), False
+
+        def train(self, mode=True):
+            super().train(mode)
+            if mode == self.merged:
+                self.weight.data += -self.added.data if mode else self.added.data
+                self.merged = not mode
+            return self
+
+        def forward(self, x):
+            return x.flatten(1) @ (self.weight if self.merged else self.weight + self.added).T
+
+    net = Merging().train()
+    before = net.weight.detach().clone()
+    meada.hard_views(net, *images)
+    assert net.training and not net.merged
+    assert_close(net.weight.detach(), before)
+
+
+def test_views_made_in_inference_mode_can_be_trained_on(net, images):
+    with torch.inference_mode():
+        views = meada.hard_views(net, *images)
+    net(views).sum().backward()
+
+
+def test_weights_made_in_inference_mode_are_left_as_they_are(images):
+    with torch.inference_mode():
+        net = nn.Sequential(nn.Flatten(), nn.Linear(432, 5))
+    wanted = [p.requires_grad for p in net.parameters()]
+    meada.hard_views(net, *images)
+    assert [p.requires_grad for p in net.parameters()] == wanted
+
+
+def test_the_cost_takes_the_embedding_that_is_named(images):
+    x, y = images
+    net = nn.Sequential(nn.Conv2d(3, 5, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())  # has no nn.Linear
+    keys = {"seed": 0, "hardness": 1.0, "k": 6}
+    with pytest.raises(MeadaError, match="embedding"):
+        meada.hard_views(net, x, y, gamma=0.1, **keys)
+    near, far = (meada.hard_views(net, x, y, gamma=g, embedding="1", **keys) for g in (1e6, -1e6))
+    moved = [(net(v) - net(x)).square().sum(1).mean() for v in (near, far)]
+    assert moved[0] < moved[1]
+
+
+def test_ascent_over_kernels_of_a_bank_never_ends_lower(images):
+    """Samples that share a kernel at the start have kernels of their own after a step."""
+    x, y = images
+    net = nn.Sequential(nn.Flatten(), nn.Linear(432, 5))
+    for name in ("random_convolution", "filter", "colour_curve", "warp", "wave"):
+        space = SPACES[name]()
+        theta = space.draw(view_random(0, 0, 0, np.arange(16)), x.shape)
+        score = lambda v, step: nn.functional.cross_entropy(net(v), y, reduction="none")
+        climbed = ascend(score, space, x, theta, steps=10, step_size=1e-3)
+        gain = (score(climbed, 0) - score(space.apply(x, theta), 0)).detach()
+        assert float(gain.min()) > -1e-3 and float(gain.mean()) > 0, name

@@ -1,5 +1,6 @@
 """Things by name: built in, somebody's own, timm's; code only where a person named it; each fault one sentence."""
 
+import re
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -10,8 +11,10 @@ from torch import nn
 from meada.errors import MeadaError
 from meada.lookup import Trusted, lookup
 from meada.networks.normalise import Normalise
+from meada.runs.network import build_network
 from meada.runs.parts import find, make
 from meada.runs.recipe import load_recipe, resolve
+from meada.spaces import find_space
 from meada.units import sigma
 
 
@@ -208,3 +211,27 @@ def test_a_timm_that_fails_to_import_is_one_sentence(tmp_path, monkeypatch):
     with pytest.raises(MeadaError, match="RuntimeError: operator torchvision::nms does not exist") as caught:
         network("timm:resnet18")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("def fn(a): ...", "fails with TypeError"),
+        ("def fn(): raise OSError('no')", "fails with OSError: no"),
+        ("def fn(): return 3", "must return a meada.Space, got int"),
+    ],
+)
+def test_a_space_that_cannot_be_made_is_named(tmp_path, code, told):
+    (tmp_path / "own.py").write_text(code)
+    name = f"{tmp_path}/own.py:fn"
+    with pytest.raises(MeadaError, match=re.escape(f"space '{name}' ") + f".*{told}"):
+        find_space(Trusted(name))
+
+
+def test_a_network_of_ones_own_keeps_its_layout(tmp_path):
+    (tmp_path / "own.py").write_text("from torch import nn\ndef net(): return nn.Sequential(nn.Conv2d(3, 8, 3))")
+    code = Trusted(f"{tmp_path}/own.py:net")
+    for name, ours in ((code, False), ("lenet", True)):
+        recipe = load_recipe("quickstart/erm", [f"network.name={name}"], trust=[name])
+        weight = next(build_network(recipe, 10).parameters())
+        assert weight.is_contiguous(memory_format=torch.channels_last) == ours

@@ -36,7 +36,8 @@ class RunningMean:
         self.count += 1
         for name, value in state.items():
             if name in self.state and value.is_floating_point():
-                self.state[name] += (value - self.state[name]) / self.count
+                mean = self.state[name] = self.state[name].to(value.device)  # a checkpoint is read to the CPU
+                mean += (value - mean) / self.count
             else:
                 self.state[name] = value.detach().clone()
 
@@ -69,16 +70,19 @@ def renew_batch_norm(net: nn.Module, pool: Pool, *, batch_size: int, seed: int, 
     layers = [layer for layer in net.modules() if isinstance(layer, _BatchNorm) and layer.track_running_stats]
     if not layers:
         return
-    mode, momenta, device = net.training, [layer.momentum for layer in layers], next(net.parameters()).device
-    order = torch.randperm(len(pool), generator=stream(seed, "renew batch norm"))
-    net.eval()
-    for layer in layers:
-        layer.reset_running_stats()
-        layer.momentum = None  # a plain mean over the batches
-        layer.train()
-    for index in order.split(batch_size)[:batches]:
-        if len(index) > 1 or len(order) == 1:
-            net(pool.batch(index).x.to(device))
-    for layer, momentum in zip(layers, momenta, strict=True):
-        layer.momentum = momentum
-    net.train(mode)
+    modes, momenta = [(module, module.training) for module in net.modules()], [layer.momentum for layer in layers]
+    order, device = torch.randperm(len(pool), generator=stream(seed, "renew batch norm")), next(net.parameters()).device
+    try:
+        net.eval()
+        for layer in layers:
+            layer.reset_running_stats()
+            layer.momentum = None  # a plain mean over the batches
+            layer.train()
+        for index in order.split(batch_size)[:batches]:
+            if len(index) > 1 or len(order) == 1:
+                net(pool.batch(index).x.to(device))
+    finally:
+        for layer, momentum in zip(layers, momenta, strict=True):
+            layer.momentum = momentum
+        for module, mode in modes:
+            module.training = mode

@@ -92,15 +92,17 @@ def ascend(
 ) -> Images:  # fmt: skip
     """Gradient ascent on ``score`` over the parameters of a smooth space; returns the transformed images.
 
-    Over pixels it is the inner loop of Algorithm 1: pixels are clamped once, at the end.
+    Over pixels it is the inner loop of Algorithm 1, which clamps pixels once, at the end; the score of another space is
+    that of clamped images.
     """
     if not space.smooth:
         raise MeadaError(f"space '{space.name}' cannot be differentiated in its parameters: use hard_views")
+    transform = space.apply if space.clamped else space.transform
     faults: list[Tensor] = []  # read once, after the loop: no synchronisation inside it
     for step in range(steps):
         values, rebuild = unpacked(theta, x0)
         leaves = [value.detach().requires_grad_() for value in values]
-        scores = score(space.transform(x0, rebuild(leaves)), step)
+        scores = score(transform(x0, rebuild(leaves)), step)
         gradients = torch.autograd.grad(scores.sum(), leaves)
         faults.append(_not_finite(scores, gradients))
         pairs = zip(values, gradients, strict=True)
@@ -112,6 +114,7 @@ def ascend(
 def hard_views(
     net: nn.Module, x: Tensor, y: Tensor, *, space: str | Space = "wide", k: int = 4, hardness: float = 0.5,
     beta: float = 1.0, gamma: float = 0.0, seed: int | None = None, step: int = 0, index: Index = None,
+    embedding: str | None = None,
 ) -> Images:  # fmt: skip
     r"""One hard random view of each image: a draw from the space's prior tilted towards high scores.
 
@@ -123,10 +126,12 @@ def hard_views(
         net: any module from images in [0, 1] to logits; it is left as it was.
         space: a name in ``meada.SPACES``, or a space.
         k: candidates per image; 1 is a plain draw from the prior.
-        hardness: 0 keeps a random candidate, 1 the one with the highest score.
+        hardness: 0 keeps a random candidate, 1 the one with the highest score. Here it is 0.5, since hard views are
+            asked for; the method ``tilted`` has 0, which trains as well in the same time (decision 84).
         seed: of the random numbers; by default drawn from torch's default generator.
         step: a further key, so that a training loop with one seed sees new views at every step.
         index: one integer per sample that keys its random numbers; by default 0, 1, 2, ...
+        embedding: with ``gamma``, the submodule whose output is z; by default the input of the last ``nn.Linear``.
 
     >>> net = nn.Sequential(nn.Flatten(), nn.Linear(48, 5))
     >>> x, y = torch.rand(6, 3, 4, 4), torch.arange(6) % 5
@@ -137,27 +142,31 @@ def hard_views(
     seed = int(torch.randint(2**62, ())) if seed is None else seed
     check_count("seed", seed, least=0)
     check_count("step", step, least=0)
-    rows = np.arange(len(x)) if index is None else np.asarray(index)
+    rows = np.arange(len(x)) if index is None else np.asarray(index.cpu() if isinstance(index, Tensor) else index)
     if rows.shape != (len(x),) or (len(x) and rows.dtype.kind not in "iu"):
         raise MeadaError(f"index must have one integer per image ({len(x)}), got shape {rows.shape} of {rows.dtype}")
     objective, found = Objective(beta=beta, gamma=gamma), find_space(space)
-    return tilted_views(net, x, y, found, objective, k=k, hardness=hardness, seed=seed, step=step, rows=rows)
+    keys: dict[str, Any] = {"k": k, "hardness": hardness, "seed": seed, "step": step, "rows": rows}
+    with torch.inference_mode(False):  # of the caller, whose images could not be trained on
+        x, y = (v.clone() if v.is_inference() else v for v in (x, y))
+        return tilted_views(net, x, y, found, objective, **keys, embedding=embedding)
 
 
 @torch.no_grad()
 def tilted_views(
     net: nn.Module, x: Images, y: Labels | LabelMatrix, space: Space, objective: Objective, *,
-    k: int, hardness: float, seed: int, step: int, rows: Any,
+    k: int, hardness: float, seed: int, step: int, rows: Any, embedding: str | None = None,
 ) -> Images:  # fmt: skip
     """``hard_views`` without input checks; ``y`` may be a matrix of independent labels."""
-    chosen = chosen_candidates(net, x, y, space, objective, k=k, hardness=hardness, seed=seed, step=step, rows=rows)
+    keys: dict[str, Any] = {"k": k, "hardness": hardness, "seed": seed, "step": step, "rows": rows}
+    chosen = chosen_candidates(net, x, y, space, objective, **keys, embedding=embedding)
     return space.view(x, view_random(seed, step, chosen, rows), step)
 
 
 @torch.no_grad()
 def chosen_candidates(
     net: nn.Module, x: Images, y: Labels | LabelMatrix, space: Space, objective: Objective, *,
-    k: int, hardness: float, seed: int, step: int, rows: Any,
+    k: int, hardness: float, seed: int, step: int, rows: Any, embedding: str | None = None,
 ) -> Any:  # fmt: skip
     """Index of each sample's chosen candidate among ``k``: a draw from the tilted distribution over their scores."""
     check_count("k", k, least=1)
@@ -168,20 +177,20 @@ def chosen_candidates(
     noise = np.stack([one.gumbel("choice") for one in random], 1)
     scores = np.zeros_like(noise)
     if k > 1 and hardness > 0:
-        with scoring(net, x, y, objective) as score:
+        with scoring(net, x, y, objective, embedding) as score:
             scores = np.stack([score(space.view(x, one, step)) for one in random], 1)
     return choose(scores, hardness, noise)
 
 
 @contextmanager
 def scoring(
-    net: nn.Module, x0: Images, y: Labels | LabelMatrix, objective: Objective
+    net: nn.Module, x0: Images, y: Labels | LabelMatrix, objective: Objective, embedding: str | None = None
 ) -> Iterator[Callable[[Images], Any]]:
     """A function that scores views of ``x0`` as numpy arrays, with the network frozen in eval mode."""
     net = unwrap(net)
     with frozen(net), channels_last(net), ExitStack() as stack:
         if objective.gamma:
-            forward = stack.enter_context(embedding_passes(net))
+            forward = stack.enter_context(embedding_passes(net, embedding))
             z0 = forward(x0)[1]
         else:  # no cost, so no embedding has to be found
             forward = lambda x: (forward_pass(net, x), x0.new_zeros(len(x), 0))

@@ -94,6 +94,19 @@ def test_tilted_without_hardness_scores_nothing(net, batch):
     assert METHODS["tilted"]().passes == method.passes  # the default is a random view
 
 
+def test_tilted_takes_a_space_and_counts_the_pass_that_a_cost_needs(net, batch):
+    own = SPACES["wave"]()
+    method = METHODS["tilted"](space=own, hardness=1.0, k=3, gamma=0.1)
+    method.loss(net, batch, CONTEXT)
+    assert method.passes == (2 + net.scored, 2) and net.scored == 4  # three candidates and the image itself
+    plan = meada.Plan(rounds=0, min_steps=0, total_steps=2, batch_size=3)
+    assert meada.fit(net, (batch.x, batch.y), "tilted", plan=plan, space=own)["steps"] == 2
+
+
+def test_operations_declare_what_sharpness_does():
+    assert {"filter", "blur"} <= METHODS["trivialaugment"]().families & SPACES["operations"]().families
+
+
 def test_tilted_sees_new_views_at_every_step(net, batch):
     for step in (1, 2):
         METHODS["tilted"](hardness=0.0).loss(net, batch, Context(seed=4, step=step))

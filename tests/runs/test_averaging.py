@@ -1,5 +1,7 @@
 """Averaged weights as a setting of a run: one more rule in its record, the same bits after a kill."""
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -52,6 +54,21 @@ def test_statistics_of_batch_norm_are_those_of_the_pool():
     torch.testing.assert_close(net[0].running_mean, images.mean((0, 2, 3)))
     torch.testing.assert_close(net[0].running_var, images.var((0, 2, 3)))
     assert net.training and net[0].momentum == 0.1
+
+
+def test_modes_are_restored_also_after_an_error():
+    net = torch.nn.Sequential(torch.nn.BatchNorm2d(3), torch.nn.Dropout(0.5), torch.nn.Flatten()).train()
+    net[1].eval()
+    for images, fits in ((torch.rand(8, 3, 4, 4), True), (torch.rand(8, 2, 4, 4), False)):
+        with nullcontext() if fits else pytest.raises(RuntimeError):
+            renew_batch_norm(net, Pool(images, torch.zeros(8, dtype=torch.long)), batch_size=8, seed=0)
+        assert [m.training for m in net.modules()] == [True, True, False, True] and net[0].momentum == 0.1
+
+
+def test_the_last_step_counts_in_runs_of_any_length(tmp_path):
+    path = write_recipe(tmp_path, method="erm", settings="", min_steps=0, total_steps=7)
+    recipe = load_tiny(path, ["average_from=0.9", "plan.rounds=0"])
+    assert "averaged" in run(recipe, tmp_path / "run")["results"]
 
 
 def test_the_share_must_be_a_share():

@@ -119,10 +119,60 @@ def test_pixels_have_no_prior():
 def test_a_space_that_returns_no_image_is_named():
     wave = SPACES["wave"]()
     bad_values = (lambda x, t: x * torch.nan, lambda x, t: x / 0, lambda x, t: x - torch.inf)
-    for transform, what in ((lambda x, t: x[..., 1:], "shape"), *((one, "NaN or infinity") for one in bad_values)):
+    faults = [(one, "NaN or infinity") for one in bad_values] + [
+        (lambda x, t: x[..., 1:], "shape"),
+        (lambda x, t: None, "NoneType"),
+        (lambda x, t: x.numpy(), "ndarray"),
+        (lambda x, t: (255 * x).to(torch.uint8), "uint8"),
+        (lambda x, t: x.mul_(0.5), "in place"),
+    ]
+    for transform, what in faults:
         odd = Space(draw=wave.draw, transform=transform, families=frozenset(), name="odd")
         with pytest.raises(MeadaError, match=f"space 'odd', step 9.*{what}"):
             view(odd, torch.rand(2, 3, 8, 8), step=9)
+        for outer in (chain(odd, wave, name="outer"), skip_mix(chain(wave, odd, name="outer"))):
+            with pytest.raises(MeadaError, match=f"space 'outer', step 9.*space 'odd'.*{what}"):
+                view(outer, torch.rand(2, 3, 8, 8), step=9)
+
+
+def test_views_have_the_type_of_the_images_whatever_a_space_computes_in(space):
+    x = torch.rand(4, 3, 64, 64)
+    wide = Space(draw=space.draw, transform=lambda x, t: space.transform(x, t).double(), families=frozenset())
+    assert view(wide, x.float()).dtype == torch.float32
+    half = x.to(torch.bfloat16)
+    assert_close(view(space, half), view(space, half.float()).to(torch.bfloat16), rtol=0, atol=0)
+
+
+def test_no_images_give_no_views(space):
+    assert view(space, torch.rand(0, 3, 8, 8)).shape == (0, 3, 8, 8)
+
+
+@pytest.mark.parametrize("first", ["colour_curve", "warp", "random_convolution"])
+def test_a_chain_has_the_gradient_of_a_finite_difference_in_its_first_parameters(first):
+    """Through a colour curve, whose slope the gradient must have; few kinks, since the curve is linear in pieces."""
+    second = SPACES["colour_curve"](strength=0.3, frequencies=3)
+    head = SPACES[first](strength=0.2, **({"bank": 0} if first == "random_convolution" else {}))
+    u = torch.linspace(0, 3, 24)
+    x = 0.5 + 0.2 * torch.sin(u[:, None] + torch.arange(3).view(3, 1, 1) + u).expand(2, 3, 24, 24)
+    space = chain(head, second)
+    theta = space.draw(view_random(0, 0, 0, np.arange(2)), x.shape)
+    inner, rebuild = unpacked(theta["parts"]["0"], x)
+    total = lambda some: space.transform(x, {"parts": {**theta["parts"], "0": rebuild(some)}}).square().sum()
+    leaves = [v.detach().requires_grad_() for v in inner]
+    gradients = torch.autograd.grad(total(leaves), leaves)
+    steps = [torch.randn_like(v) for v in inner]
+    slope = sum(float((g * s).sum()) for g, s in zip(gradients, steps, strict=True))
+    h = 1e-4
+    up, down = (float(total([v + sign * h * s for v, s in zip(inner, steps, strict=True)])) for sign in (1, -1))
+    assert slope == pytest.approx((up - down) / (2 * h), rel=0.05)
+
+
+def test_combinators_take_spaces_that_fit_each_other():
+    wave = SPACES["wave"]()
+    grey, colour = (Space(draw=wave.draw, transform=wave.transform, families=frozenset(), channels=c)
+                    for c in ((1,), (3,)))  # fmt: skip
+    with pytest.raises(MeadaError, match="channels in common"):
+        chain(grey, colour)
 
 
 def test_combinators():

@@ -53,7 +53,7 @@ def _one(apply: Callable[[Any, Tensor, int], Any], augment: Any, image: Tensor, 
     torch.manual_seed(seed)
     np.random.seed(seed)
     random.seed(seed)
-    view = apply(augment, image, seed)
+    view = apply(augment, image.clone(), seed)  # a copy, since some augmentations work in place
     if not isinstance(view, Tensor) or view.shape != image.shape:
         got = f"shape {tuple(view.shape)}" if isinstance(view, Tensor) else type(view).__name__
         raise MeadaError(f"a view must be a tensor of shape {tuple(image.shape)}, as its image, got {got}")

@@ -1,7 +1,8 @@
 """Change a network for a while and restore it on exit: frozen, batch norm fixed, convolutions channels-last."""
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
 
 import torch
 from torch import nn
@@ -17,30 +18,31 @@ def frozen(net: nn.Module, stochastic: Collection[str] = ()) -> Iterator[None]:
     Also after an exception or an interrupt. Submodules named in ``stochastic`` (MC-dropout, say) stay in training mode.
     """
     noisy = [submodule(net, name, "stochastic layer") for name in stochastic]
-    modes = [(module, module.training) for module in net.modules()]
-    wanted = [(weight, weight.requires_grad) for weight in net.parameters()]
+    mode, modes = net.training, [(module, module.training) for module in net.modules()]
+    # Weights made in inference mode take no gradients, and may not be asked for any.
+    wanted = [weight for weight in net.parameters() if weight.requires_grad and not weight.is_inference()]
     buffers = [
-        (owner, name, buffer, buffer.clone())
+        (owner, name, buffer, None if buffer is None else buffer.clone())
         for owner in net.modules()
         for name, buffer in owner._buffers.items()
-        if buffer is not None
     ]
     try:
         net.eval()
         for module in noisy:
             module.train()
-        for weight, _ in wanted:
+        for weight in wanted:
             weight.requires_grad_(False)
         yield
     finally:
-        for module, mode in modes:
-            module.training = mode
-        for weight, wants in wanted:
-            weight.requires_grad_(wants)
+        net.train(mode)  # a network may do more than set the flag: some merge weights in eval mode
+        for module, before in modes:
+            module.training = before
+        for weight in wanted:
+            weight.requires_grad_(True)
         with torch.no_grad():  # a forward pass may replace a buffer or overwrite its value
             for owner, name, buffer, value in buffers:
                 owner._buffers[name] = buffer
-                if not torch.equal(buffer, value):
+                if buffer is not None and value is not None and not torch.equal(buffer, value):
                     buffer.copy_(value)
 
 
@@ -106,7 +108,8 @@ def channels_last(net: nn.Module) -> Iterator[None]:
 
     Nothing of the network is changed for good: its own parameters, the objects themselves, are back on exit. The
     results are the same up to rounding. Convolutions that are channels-last already, or compute their weights from
-    others (weight norm, Bayesian layers), are left as they are; so is a network on a GPU.
+    others (weight norm, Bayesian layers), are left as they are; so is a network on a GPU. A network whose first forward
+    pass fails with the copies, such as one that calls ``view`` on the output of a convolution, gets its own back.
 
     >>> net = nn.Sequential(nn.Conv2d(3, 8, 3))
     >>> own = net[0].weight
@@ -121,13 +124,45 @@ def channels_last(net: nn.Module) -> Iterator[None]:
         weight: nn.Parameter(weight.detach().clone(memory_format=torch.channels_last), weight.requires_grad)
         for _, weight in swapped
     }
+
+    def put_back() -> None:
+        for module, weight in swapped:
+            module._parameters["weight"] = weight
+
     try:
         for module, weight in swapped:
             module._parameters["weight"] = copies[weight]
+        with _first_pass_may_fail(net, put_back) if swapped else nullcontext():
+            yield
+    finally:
+        put_back()
+
+
+@contextmanager
+def _first_pass_may_fail(net: nn.Module, undo: Callable[[], None]) -> Iterator[None]:
+    """If the first forward pass inside raises a RuntimeError, call ``undo`` and repeat it."""
+    forward, own = net.forward, net.__dict__.get("forward")  # its own where a wrapper has set it on the object
+
+    def as_before() -> None:
+        net.__dict__.pop("forward", None)
+        if own is not None:
+            net.__dict__["forward"] = own
+
+    def first(*args: Any, **kwargs: Any) -> Any:
+        as_before()
+        try:
+            return forward(*args, **kwargs)
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError:
+            undo()
+            return forward(*args, **kwargs)
+
+    net.__dict__["forward"] = first
+    try:
         yield
     finally:
-        for module, weight in swapped:
-            module._parameters["weight"] = weight
+        as_before()
 
 
 def _weight_to_convert(module: nn.Module) -> nn.Parameter | None:

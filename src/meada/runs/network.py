@@ -9,8 +9,11 @@ from torch import nn
 
 from meada.errors import MeadaError
 from meada.files import data_root, read_bytes
+from meada.lookup import is_code
+from meada.networks import NETWORKS
 from meada.networks.pretrained import load_weights
 from meada.runs.checkpoint import load_weights_into
+from meada.runs.parts import MAKERS
 from meada.runs.recipe import Recipe, make, method_of
 from meada.runs.run_folder import RunFolder
 from meada.streams import key
@@ -19,7 +22,8 @@ from meada.streams import key
 def build_network(recipe: Recipe, classes: int, *, file: bool = True) -> nn.Module:
     """The recipe's network with initial weights from its seed and its file of weights.
 
-    Its convolutions are laid out channels-last, which the CPU's kernels are fastest with.
+    Its convolutions are laid out channels-last, which the CPU's kernels are fastest with; a network from a person's
+    own file keeps its layout, since its forward pass may depend on it.
     """
     return fresh_network(recipe, classes, file=file)[0]
 
@@ -45,7 +49,8 @@ def fresh_network(recipe: Recipe, classes: int, *, file: bool) -> tuple[nn.Modul
                 "unused": list(loaded.unused),
             }
         net = method_of(recipe).adapt(net)
-        net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        if not is_code(recipe.network["name"], NETWORKS, MAKERS["network"]):
+            net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return net, account
 
 

@@ -52,7 +52,8 @@ class Recorder:
 
     def stepped(self, training: Training, loss: Tensor) -> None:
         self._losses.append(loss)
-        if training.step > self.recipe.average_from * self.total and training.step % AVERAGED_EVERY == 0:
+        counts = training.step % AVERAGED_EVERY == 0 or training.step == self.total
+        if training.step > self.recipe.average_from * self.total and counts:
             self.mean.add(training.net.state_dict())
         self.tell(self._phase(training.round, "minimise"), training.step, self.total)
         if training.step % self.recipe.evaluation.every == 0 or training.step == self.total:

@@ -37,10 +37,10 @@ def colour_curve(*, strength: float = 1.0, frequencies: int = 20) -> Space:
 
 def look_up(table: Tensor, x: Images) -> Images:
     """The values of ``table`` (B, C, 256) at the pixels of ``x``, linear between two levels."""
-    place = x.detach().clamp(0, 1).flatten(2).mul_(LEVELS - 1)
-    below = place.long().clamp_(max=LEVELS - 2)
+    place = x.clamp(0, 1).flatten(2) * (LEVELS - 1)
+    below = place.detach().long().clamp_(max=LEVELS - 2)
     low, high = table.gather(2, below), table.gather(2, below + 1)
-    return torch.lerp(low, high, place.sub_(below)).view_as(x)
+    return torch.lerp(low, high, place - below).view_as(x)
 
 
 @constant

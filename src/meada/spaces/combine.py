@@ -24,7 +24,7 @@ def one_of(*spaces: Space, name: str = "one_of") -> Space:
         out = torch.empty_like(x)
         for number, part in theta["parts"].items():
             mine = theta["rows"][number].to(x.device)
-            out.index_copy_(0, mine, spaces[int(number)].transform(x.index_select(0, mine), part))
+            out.index_copy_(0, mine, spaces[int(number)].apply(x.index_select(0, mine), part))
         return out
 
     return _combined(spaces, draw, transform, name)
@@ -46,6 +46,7 @@ def chain(*spaces: Space, name: str = "chain") -> Space:
 
 def skip_mix(space: Space) -> Space:
     """Blend with the clean image: :math:`(1 - m) x + m T_theta x`, with m uniform in [0, 1] per sample."""
+    _check(space, "skip_mix")
 
     def draw(random: Random, shape: Shape) -> Theta:
         return {"mix": random.uniform("mix"), "parts": {"0": space.draw(random.named("0"), shape)}}
@@ -60,12 +61,19 @@ def skip_mix(space: Space) -> Space:
     return replace(space, draw=draw, transform=transform, project=project)
 
 
+def _check(space: object, name: str) -> None:
+    if not isinstance(space, Space):
+        raise MeadaError(f"{name} must be given meada.Space objects, got {type(space).__name__}")
+
+
 def _combined(
     spaces: tuple[Space, ...], draw: Callable[[Random, Shape], Theta], transform: Callable[[Images, Theta], Images],
     name: str,
 ) -> Space:  # fmt: skip
     if not spaces:
         raise MeadaError(f"{name} must be given at least one space, got none")
+    for space in spaces:
+        _check(space, name)
 
     def project(theta: Theta) -> Theta:
         parts = {number: spaces[int(number)].project(part) for number, part in theta["parts"].items()}
@@ -73,12 +81,15 @@ def _combined(
 
     families: Families = frozenset().union(*(space.families for space in spaces))
     limits = [set(space.channels) for space in spaces if space.channels]
+    channels = tuple(sorted(set.intersection(*limits))) if limits else ()
+    if limits and not channels:
+        raise MeadaError(f"{name}: spaces must have a number of channels in common, got none")
     return Space(
         draw=draw,
         transform=transform,
         families=families,
         smooth=all(space.smooth for space in spaces),
         project=project,
-        channels=tuple(sorted(set.intersection(*limits))) if limits else (),
+        channels=channels,
         name=name,
     )

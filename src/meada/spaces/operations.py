@@ -9,7 +9,7 @@ from torch import Tensor
 from meada.images import tones, warps
 from meada.images.random_ops import as_levels
 from meada.spaces.space import Random, Shape, Space, Theta, positive
-from meada.types import Images
+from meada.types import Families, Images
 
 Levels = Tensor  # (B, C, H, W), whole numbers from 0 to 255
 Operation = Callable[[Levels, Tensor], Levels]  # strength in [-1, 1], one per image
@@ -83,9 +83,8 @@ def one_operation(table: Mapping[str, Operation], name: str, *, strength: float 
         levels = as_levels(x.detach().clamp(0, 1))
         return _apply(levels, theta["operation"], known, theta["strength"].to(x)).div_(255)
 
-    return Space(
-        draw=draw, transform=transform, families=frozenset({"tone", "colour", "geometry"}), channels=(1, 3), name=name
-    )
+    families: Families = frozenset({"tone", "colour", "geometry", "filter", "blur"})  # sharpness filters and blurs
+    return Space(draw=draw, transform=transform, families=families, channels=(1, 3), name=name)
 
 
 def _apply(v: Levels, which: Tensor, known: Sequence[Operation], strength: Tensor) -> Levels:

@@ -15,7 +15,9 @@ def pixels() -> Space:
 
     There is no proper prior over images, so nothing can be drawn: use :func:`meada.perturb`.
     """
-    return Space(draw=_no_prior, transform=_stored, families=frozenset({"noise"}), smooth=True, name="pixels")
+    return Space(
+        draw=_no_prior, transform=_stored, families=frozenset({"noise"}), smooth=True, clamped=False, name="pixels"
+    )
 
 
 def ball(x0: Images, radius: float | Tensor) -> Space:

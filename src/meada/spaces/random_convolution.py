@@ -45,11 +45,15 @@ def random_convolution(*, sizes: Sequence[int] = (1, 3, 5, 7), bank: int = 8, st
         out = convolve(x - 0.5, kernel, size, group).add_(0.5)
         return out.sub_(x).mul_(share).add_(x)
 
+    def project(theta: Theta) -> Theta:  # after a gradient step every sample has a kernel of its own
+        return {**theta, "group": torch.arange(len(theta["group"]))}
+
     return Space(
         draw=draw,
         transform=transform,
         families=frozenset({"filter", "edges", "blur", "tone", "colour"}),
         smooth=True,
+        project=project,
         name="random_convolution",
     )
 

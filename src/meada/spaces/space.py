@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from meada.errors import MeadaError
+from meada.images.inputs import check_numbers
 from meada.streams import Streams, sample_streams
 from meada.types import Families, Images
 
@@ -97,6 +98,7 @@ class Space:
         families: the kinds of image change it makes (``meada.types.Family``), so that validation can use the others.
         smooth: whether the result can be differentiated in theta's float tensors.
         project: puts theta back where it is allowed to be after a gradient step.
+        clamped: whether a gradient ascent over theta sees clamped images; of pixels the paper clamps the result alone.
         channels: the channel counts it works on; empty for any.
         name: for error messages and reports.
     """
@@ -106,27 +108,41 @@ class Space:
     families: Families
     smooth: bool = False
     project: Callable[[Theta], Theta] = unchanged
+    clamped: bool = True
     channels: tuple[int, ...] = ()
     name: str = ""
 
     def apply(self, x: Images, theta: Theta) -> Images:
         """T_theta x, clamped to [0, 1]."""
-        return self.transform(x, theta).clamp(0, 1)
+        return self._made(x, theta, f"space '{self.name}'").clamp(0, 1)
 
     def view(self, x: Images, random: Random, step: int = 0) -> Images:
         """A random view of each image; ``step`` is named in the error if the result is not an image."""
         if self.channels and x.shape[1] not in self.channels:
             allowed = " or ".join(map(str, self.channels))
             raise MeadaError(f"space '{self.name}': images must have {allowed} channels, got {x.shape[1]}")
-        with torch.autocast(x.device.type, enabled=False):  # views are in the precision of the images
-            view = self.transform(x, self.draw(random, x.shape))
-        total = view.sum(dtype=torch.float32)  # of any pixel that is not finite, neither is the sum
-        if view.shape != x.shape or not bool(total.isfinite()):
-            what = f"shape {tuple(view.shape)}" if view.shape != x.shape else "NaN or infinity"
-            raise MeadaError(
-                f"space '{self.name}', step {step}: views must be finite and of shape {tuple(x.shape)}, got {what}"
-            )
-        return view.clamp(0, 1)
+        if not len(x):
+            return x.clone()
+        with torch.autocast(x.device.type, enabled=False):  # half precision is too coarse for the places of pixels
+            wide = x if x.dtype in (torch.float32, torch.float64) else x.float()
+            made = self._made(wide, self.draw(random, x.shape), f"space '{self.name}', step {step}")
+            return made.clamp(0, 1).to(x.dtype)
+
+    def _made(self, x: Images, theta: Theta, where: str) -> Images:
+        """The transformed images; an error that begins with ``where`` if they are none, or if ``x`` was changed."""
+        before = None if x.is_inference() else x._version
+        try:
+            made = self.transform(x, theta)
+        except MeadaError as error:
+            raise MeadaError(f"{where}: {error}") from error
+        if before not in (None, x._version):
+            raise MeadaError(f"{where}: the images that it is given must not be changed in place; use a copy")
+        if not isinstance(made, Tensor) or made.shape != x.shape or not made.is_floating_point():
+            got = f"shape {tuple(made.shape)} of {made.dtype}" if isinstance(made, Tensor) else type(made).__name__
+            raise MeadaError(f"{where}: views must be floats of shape {tuple(x.shape)}, got {got}")
+        if not bool(made.detach().sum(dtype=torch.float32).isfinite()):  # of a pixel that is not, neither is the sum
+            raise MeadaError(f"{where}: views must be finite, got NaN or infinity")
+        return made.to(x.dtype)
 
 
 def per_image(values: Tensor, like: Images) -> Tensor:
@@ -138,7 +154,8 @@ def per_image(values: Tensor, like: Images) -> Tensor:
 
 
 def positive(name: str, value: float) -> float:
-    """The value, checked to be greater than 0."""
+    """The value, checked to be a finite number greater than 0."""
+    check_numbers(**{name: value})
     if not value > 0:
         raise MeadaError(f"{name} must be greater than 0, got {value}")
     return value

@@ -15,8 +15,9 @@ from meada.types import Images
 def warp(*, strength: float = 1.0, modes: int = 6) -> Space:
     r"""Move each pixel by :math:`\sum_{ij} C_{ij} \sin(\pi i u) \sin(\pi j v)` in each direction.
 
-    The coefficients are N(0, 1 / (i^2 + j^2)) with :math:`i, j \le` ``modes`` and scaled so that the root mean
-    square displacement is uniform in [0, 0.04 * strength] of the image's side. The border stays where it is.
+    The coefficients are N(0, 1 / (i^2 + j^2)) with :math:`i, j \le` ``modes``, times a scale per image such that the
+    expected root mean square displacement is uniform in [0, 0.04 * strength] of the image's side. The border stays
+    where it is. At strength 1 about one field in ten folds somewhere (on average in 0.8 % of its pixels), at 0.3 none.
     """
     if modes < 1:
         raise MeadaError(f"modes must be 1 or more, got {modes}")
