@@ -8,6 +8,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from meada.reports.page.blocks import Chart, Table, Text
 from meada.robustify.outcome import ABOUT, RULE, Outcome, judge, seconds
@@ -49,7 +50,7 @@ def outcome(scores: Scores, tmp_path: Path) -> Outcome:
     return Outcome(tmp_path, {
         **decision.as_json(), **found, "rule": RULE, "about": ABOUT, "classes": CLASSES,
         "seconds": seconds({"probe": 30.0, "plain": 60.0}, 20.0, 10.0),
-        "temperature": {"value": 1.5, "nll_before": 1.0, "nll_after": 0.9},
+        "temperature": {**found["temperature"], "value": 1.5, "nll_before": 1.0, "nll_after": 0.9},
     })  # fmt: skip
 
 
@@ -83,17 +84,35 @@ def test_a_gain_on_unchanged_pictures_alone_is_not_told_as_one_under_corruptions
 
 def test_where_plain_is_delivered_the_page_says_so(outcome: Outcome, scores: Scores) -> None:
     outcome.content.update(delivered="plain", verdict="Delivered: plain. Within noise.")
-    assert answer(outcome).startswith("Delivered: plain. Within noise.")
+    said = answer(outcome)
+    assert said.startswith("No: plain fine-tuning is delivered. Within noise.")
+    assert "hardened 100.0 % against 66.7 % on shop" in said
+    (_, picture, _) = blocks(outcome, scores, "Is it better?")
+    assert isinstance(picture, Chart) and [s.name for s in picture.series] == ["plain", "hardened"]
     titles = [one.title for one in sections(outcome, scores, VIEWS)]
     assert "Classes" in titles and "Confusion under corruptions" in titles
     (chart, *_) = blocks(outcome, scores, "Corruptions and shifts")
-    assert isinstance(chart, Chart) and [s.name for s in chart.series] == ["plain"]
+    assert isinstance(chart, Chart) and [s.name for s in chart.series] == ["plain", "hardened"]
 
 
 def test_tables_name_the_pictures_in_the_words_of_the_first_table(outcome: Outcome, scores: Scores) -> None:
     tables = [one for one in blocks(outcome, scores, "Candidates") if isinstance(one, Table)]
     tables += [one for one in blocks(outcome, scores, "Calibration") if isinstance(one, Table)]
     assert {row[1] for table in tables[1:] for row in table.rows} <= set(tables[0].columns)
+    assert ("hardened", "test: shop") in {row[:2] for row in tables[1].rows}
+
+
+def test_scores_of_the_delivered_model_are_with_its_temperature(
+    scores: Scores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("meada.robustify.outcome.temperature", lambda *_: {"value": 1.5})
+    _, found = judge(scores, frozenset(), 0.5)
+    scale, one = found["temperature"]["value"], found["candidates"]["hardened"]["held_out"]
+    logits = scores.logits("hardened", "held_out").double() / scale
+    assert one["nll"] == pytest.approx(float(cross_entropy(logits, scores.labels("held_out"))), rel=1e-6)
+    raw = float(cross_entropy(scores.logits("hardened", "held_out").double(), scores.labels("held_out")))
+    assert found["temperature"]["unscaled"]["held_out"]["nll"] == pytest.approx(raw, rel=1e-6)
+    assert found["candidates"]["plain"] == scores.of("plain")
 
 
 def test_classes_that_got_worse_are_named_and_come_first(outcome: Outcome, scores: Scores) -> None:

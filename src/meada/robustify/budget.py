@@ -19,7 +19,7 @@ from meada.evaluation import predict
 from meada.machine.terminal import Count
 from meada.methods.method import Method
 from meada.robustify import training
-from meada.robustify.plan import Plan
+from meada.robustify.plan import Plan, trial_length
 
 CANDIDATES = 6  # models that are scored: plain, plain_repeat, probe, hardened, averaged, interpolated
 ROWS = 15 + 4  # approximate number of corruptions and validation shifts
@@ -114,9 +114,16 @@ class Budget:
         }
 
     def fitted(self) -> Plan:
-        """The largest plan that fits into the time, or the smallest possible one; pinned settings do not change."""
+        """The largest plan that fits into the time, or the smallest possible one; pinned settings do not change.
+
+        Where useful trials of learning rates do not fit, there are none, and their time goes into the rest.
+        """
         aim = SLACK * (self.limit - self.prepared)
-        return largest(self.shrunk, lambda p: sum(self.seconds(p).values()) <= aim)
+        fits = lambda p: sum(self.seconds(p).values()) <= aim
+        plan = largest(self.shrunk, fits)
+        if plan.trial_steps == self.whole.trial_steps or plan.trial_steps:
+            return plan
+        return largest(lambda s: self.shrunk(s).model_copy(update={"trial_steps": 0}), fits)
 
     def shrunk(self, s: float) -> Plan:
         """A plan of about ``s`` times the cost: fewer steps and, to a lesser degree, fewer pictures to score."""
@@ -125,7 +132,7 @@ class Budget:
         less = {
             "probe": max(round(plan.probe * s), min(FEWEST_PROBED, plan.probe)),
             "steps": steps,
-            "trial_steps": round(steps * plan.trial_steps / plan.steps),
+            "trial_steps": trial_length(steps) if plan.trial_steps else 0,
             "shifted": max(round(plan.shifted * s**0.5), min(FEWEST_PICTURES, plan.shifted)),
             "test": max(round(most * s**0.5), min(100, most)) if s < 1 else plan.test,
         }

@@ -18,9 +18,10 @@ from meada.types import Families
 FORMAT = "meada-outcome/1"
 RULE = (
     "The candidate with the highest mean accuracy on held-out pictures under corruptions and shifts of kinds that no "
-    "candidate was trained on, among those whose held-out accuracy is within one point of the best. Plain is delivered "
-    "unless the gain over it, under those shifts or on the unchanged held-out pictures, exceeds both the half-width of "
-    "the bootstrap interval over pictures and the variation between training runs. Test folders were not used."
+    "candidate was trained on, among those whose held-out accuracy is within one point or one picture of the best. "
+    "Plain is delivered unless the gain over it, under those shifts or on the unchanged held-out pictures, exceeds the "
+    "variation between training runs and the half-width of the bootstrap interval over pictures, which must exclude "
+    "zero. Test folders were not used."
 )
 ABOUT = (
     "These results are for held-out pictures from the same source, with synthetic corruptions and shifts. They say "
@@ -34,6 +35,7 @@ LIMITS = """\
 - Pictures are resized to a square without keeping the aspect ratio; EXIF rotation is applied; transparent areas
   become white.
 - Robustness to domain shift and corruption does not protect against adversarial attacks."""
+CALIBRATED = {"held_out": "on held-out pictures", "corruptions": "under corruptions"}
 ENTROPY_SENTENCE = " At least 95 % of held-out predictions with an entropy of at most {:.3f} nats are correct."
 
 
@@ -92,20 +94,31 @@ class Outcome:
             f"from {scale['nll_before']:.3f} to {scale['nll_after']:.3f}."
         )
 
+    def about_calibration(self) -> str:
+        one = self.content["candidates"][self.delivered]
+        eces = [f"{one[group]['ece']:.3f} {where}" for group, where in CALIBRATED.items()]
+        return f" Expected calibration error: {' and '.join(eces)}."
+
     def __str__(self) -> str:
         return self.table()
 
 
 def judge(scores: Scores, trained: Families, s0: float) -> tuple[Decision, dict[str, Any]]:
-    """The decision, and the part of ``outcome.json`` that does not depend on it."""
+    """The decision, and the scores for ``outcome.json``; those of the delivered model are with its temperature."""
     rows = rule_rows(scores.names, trained)
     shifted = {name: scores.correct(name, rows).mean(0) for name in scores.candidates}
     held_out = {name: scores.correct(name, ["held_out"])[0] for name in scores.candidates}
     decision = decide(held_out, shifted, s0, rows)
+    name, scale = decision.delivered, temperature(scores, decision.delivered, rows)
     of = {name: scores.of(name) for name in scores.candidates}
+    unscaled = {group: {key: of[name][group][key] for key in ("ece", "nll")} for group in CALIBRATED}
+    of[name] = scores.of(name, scale["value"])
     differences = {name: _differences(scores, name) for name in scores.candidates if name != "plain"}
     evidence = {name: 100 * float(one.mean()) for name, one in shifted.items()}
-    return decision, {"candidates": of, "differences": differences, "evidence": {"rows": rows, "mean": evidence}}
+    return decision, {
+        "candidates": of, "differences": differences, "evidence": {"rows": rows, "mean": evidence},
+        "temperature": {**scale, "unscaled": unscaled},
+    }  # fmt: skip
 
 
 def _differences(scores: Scores, name: str) -> dict[str, Any]:
@@ -184,7 +197,8 @@ def card(outcome: Outcome) -> str:
         f"Rule: {held['rule']} {held['about']}",
         "<details><summary>Every corruption and shift</summary>\n\n" + _each(outcome) + "\n\n</details>",
         "## Confidence",
-        outcome.about_temperature() + ("" if limit is None else ENTROPY_SENTENCE.format(limit)),
+        outcome.about_temperature() + outcome.about_calibration()
+        + ("" if limit is None else ENTROPY_SENTENCE.format(limit)),
         "## Settings",
         _markdown([("key", "value"), *((key, str(value)) for key, value in plan.items())]),
         "## Use",

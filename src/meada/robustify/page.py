@@ -18,7 +18,7 @@ from meada.reports.page.training import png
 from meada.robustify.labels import as_classes, names_of
 from meada.robustify.outcome import Outcome, some
 from meada.robustify.plan import duration
-from meada.robustify.rule import CLEAN
+from meada.robustify.rule import CLEAN, NEVER
 from meada.robustify.scoring import Scores
 from meada.robustify.stages import Work
 from meada.robustify.training import space_of
@@ -92,7 +92,8 @@ def answer(outcome: Outcome) -> str:
     held, name = outcome.content, outcome.delivered
     total = held["seconds"]["total"]
     if name == "plain":
-        return f"{outcome.verdict} The comparison took {duration(total)}.{_own(held)}"
+        verdict = outcome.verdict.replace("Delivered: plain.", "No: plain fine-tuning is delivered.")
+        return f"{verdict}{_tests(outcome)} The comparison took {duration(total)}.{_own(held)}"
     of = [held["candidates"][one] for one in (name, "plain")]
     found = {
         "under corruptions": (*(one["corruptions"]["mean"] for one in of), held["differences"][name]["corruptions"]),
@@ -103,9 +104,18 @@ def answer(outcome: Outcome) -> str:
     return (
         f"Yes{but}: {where}, the accuracy of {name} on held-out pictures is {first[0]:.1f} %, that of plain "
         f"fine-tuning {first[1]:.1f} % ({_interval(first[2])}); {elsewhere}, it is {second[0]:.1f} % against "
-        f"{second[1]:.1f} % ({_interval(second[2])}). The comparison took {duration(total)}; the model has the same "
-        f"size and speed as plain.{_own(held)}"
+        f"{second[1]:.1f} % ({_interval(second[2])}).{_tests(outcome)} The comparison took {duration(total)}; the "
+        f"model has the same size and speed as plain.{_own(held)}"
     )
+
+
+def _tests(outcome: Outcome) -> str:
+    """The accuracy of both models of :func:`pair` on every test folder."""
+    plain, other = pair(outcome)
+    tests = {name: outcome.content["candidates"][name]["tests"] for name in (plain, other)}
+    each = [f"{one['accuracy']:.1f} % against {tests[plain][test]['accuracy']:.1f} % on {test}"
+            for test, one in tests[other].items()]  # fmt: skip
+    return f" On test pictures, which were not used to choose: {other} {', '.join(each)}." if each else ""
 
 
 def _own(held: dict[str, Any]) -> str:
@@ -128,9 +138,9 @@ def _interval(found: dict[str, float]) -> str:
 
 
 def _picture(outcome: Outcome) -> Block:
-    """Accuracy of plain and of the delivered model on every group of pictures."""
+    """Accuracy of both models of :func:`pair` on every group of pictures."""
     head, *lines = outcome.rows()
-    shown = [line for line in lines if line[0].split()[0] in ("plain", outcome.delivered)]
+    shown = [line for line in lines if line[0].split()[0] in pair(outcome)]
     bars = {line[0].removesuffix(" *"): map(float, line[1:]) for line in shown}
     return _bars("Accuracy (%)", "pictures", head[1:], bars)
 
@@ -147,10 +157,12 @@ def _candidates(outcome: Outcome) -> Iterator[Block]:
     yield Table("Accuracy (%); the delivered model is marked with *", head, tuple(shown))
     yield Text(f"Pictures: {outcome.counts()}. Rule: {held['rule']}")
     rows = tuple(
-        (name, title, one[group]["mean"], one[group]["low"], one[group]["high"])
+        (name, title, found["mean"], found["low"], found["high"])
         for name, one in held["differences"].items()
-        for group, title in GROUPS.items()
-        if group in one
+        for title, found in [
+            *((title, one[group]) for group, title in GROUPS.items() if group in one),
+            *((f"test: {test}", found) for test, found in one["tests"].items()),
+        ]
     )
     columns = ("candidate", "pictures", "difference", "low", "high")
     yield Table("Difference from plain (points), with 95 % intervals over pictures", columns, rows)
@@ -163,7 +175,7 @@ def _time(seconds: dict[str, float]) -> Table:
 
 
 def corruptions(outcome: Outcome) -> Section:
-    """Accuracy under each corruption and shift: a chart of plain and delivered, a table of all candidates."""
+    """Accuracy under each corruption and shift: a chart of two candidates, a table of all."""
     every = outcome.by_change()
     titles = tuple(name.replace("_", " ") for name in every["plain"])
     rows = tuple(zip(titles, *(one.values() for one in every.values()), strict=True))
@@ -209,7 +221,7 @@ def per_class(outcome: Outcome, scores: Scores, names: Sequence[str]) -> list[tu
 
 
 def confusion(outcome: Outcome, scores: Scores) -> Section:
-    """Confusion of classes under corruptions, for plain and for the delivered model."""
+    """Confusion of classes under corruptions, for both models of :func:`pair`."""
     titles = outcome.content["classes"]
     tables = {name: counts(scores, name, len(titles)) for name in pair(outcome)}
     shares = {name: 100 * table / table.sum(1, keepdims=True).clip(1) for name, table in tables.items()}
@@ -240,7 +252,7 @@ def _matrix(name: str, share: np.ndarray, titles: Sequence[str]) -> Chart:
 
 
 def calibration(outcome: Outcome, scores: Scores) -> Section:
-    """Reliability diagrams of plain and of the model as delivered, temperature included."""
+    """Reliability diagrams of both models of :func:`pair`, of the delivered one with its temperature."""
     groups = {"unchanged pictures": ["held_out"], "corruptions": scores.group("corruption/")}
     scale = outcome.content["temperature"]["value"]
     blocks: list[Block] = [
@@ -270,15 +282,23 @@ def reliability(name: str, logits: Tensor, labels: Tensor, colour: int) -> Serie
 
 
 def _scores(outcome: Outcome) -> Table:
+    every, scale = outcome.content["candidates"], outcome.content["temperature"]
+    if scale["value"] != 1:
+        every = {f"{outcome.delivered}, before temperature scaling": scale["unscaled"], **every}
     rows = tuple(
         (name, title, one[group]["ece"], one[group]["nll"])
-        for name, one in outcome.content["candidates"].items()
+        for name, one in every.items()
         for group, title in list(GROUPS.items())[:2]
     )
     columns = ("candidate", "pictures", "ECE", "NLL (nats)")
-    return Table("Calibration before temperature scaling", columns, rows, {"ECE": 3, "NLL (nats)": 3})
+    title = "Calibration; of the delivered model with its temperature"
+    return Table(title, columns, rows, {"ECE": 3, "NLL (nats)": 3})
 
 
-def pair(outcome: Outcome) -> tuple[str, ...]:
-    """Plain, and the delivered model if it is not plain."""
-    return tuple(dict.fromkeys(("plain", outcome.delivered)))
+def pair(outcome: Outcome) -> tuple[str, str]:
+    """Plain and the delivered model; if plain is delivered, the best other candidate by the rule."""
+    if outcome.delivered != "plain":
+        return "plain", outcome.delivered
+    held = outcome.content
+    others = [name for name in held["candidates"] if name not in ("plain", *NEVER)]
+    return "plain", max(others, key=lambda name: (name in held["eligible"], held["gains"][name]["mean"]))

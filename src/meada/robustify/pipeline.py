@@ -22,7 +22,7 @@ from meada.machine.environment import environment
 from meada.machine.memory import keep_freed_memory
 from meada.networks.embedding import head_name, head_of
 from meada.robustify.budget import Budget, measure
-from meada.robustify.outcome import ABOUT, FORMAT, RULE, Outcome, card, entropy_limit, judge, seconds, temperature
+from meada.robustify.outcome import ABOUT, FORMAT, RULE, Outcome, card, entropy_limit, judge, seconds
 from meada.robustify.page import training_views, write_report
 from meada.robustify.plan import HELD_OUT, Plan, Request, default_seconds, duration, plan_for
 from meada.robustify.progress import Bar, progress
@@ -175,15 +175,14 @@ def deliver(work: Work) -> Outcome:
     scores = Scores(work.out / "scores", work.facts["score"]["sets"], work.names)
     s0 = run_to_run(len(work.task.train), work.plan.pretrained)
     decision, found = judge(scores, work.trained, s0)
-    name = decision.delivered
-    scale = temperature(scores, name, found["evidence"]["rows"])
-    limit = entropy_limit(scores.logits(name, "held_out") / scale["value"], scores.labels("held_out"))
+    name, scale = decision.delivered, found["temperature"]["value"]
+    limit = entropy_limit(scores.logits(name, "held_out") / scale, scores.labels("held_out"))
     net = work.load(name)
-    divide_logits(head_of(net), scale["value"])
+    divide_logits(head_of(net), scale)
     prepared = work.budget.prepared if work.budget else 0.0
     content = {
         "format": FORMAT, "meada": __version__, **decision.as_json(), "rule": RULE, "about": ABOUT,
-        "run_to_run": s0, "temperature": scale, "abstain_entropy": limit,
+        "run_to_run": s0, "abstain_entropy": limit,
         "trained_families": sorted(work.trained), "plan": work.plan.model_dump(), "stages": work.facts,
         "seconds": seconds(work.seconds(), prepared, time.monotonic() - began), "provenance": work.task.provenance,
         "classes": list(work.task.classes), "labels": "several" if work.task.multilabel else "one",

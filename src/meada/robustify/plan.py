@@ -22,6 +22,7 @@ SMALL_NETWORKS = (
     "lenet", "allconv", "densenet", "densenet40", "wideresnet", "wideresnet16_1", "resnext", "resnext29_4x32",
 )  # fmt: skip
 CLIP = 5.0  # decision 87
+FEWEST_TRIAL = 40  # steps of a trial of a learning rate; shorter ones favour rates that are too high (decision 78)
 RATE = 0.003 / 32  # of hardened, per picture of a batch: at 0.003 batches of 8 broke the network (decision 78)
 HELD_OUT, MOST_HELD_OUT = 0.2, 2000  # share and maximum number of pictures; more take time and add little precision
 MOST_PROBED = 10_000  # training pictures; a head needs no more, and features take time
@@ -83,11 +84,13 @@ class Plan(Settings):
     probe: int = Field(0, ge=0, description="number of training pictures that the probe is fitted on; 0: all")
     steps: int = Field(ge=1, description="gradient steps of each of plain, plain_repeat and hardened")
     rates: list[Annotated[float, Field(gt=0)]] = Field(
-        min_length=1, description="learning rates tried for plain; the best on held-out pictures is used"
+        min_length=1, description="learning rates tried for plain; without trials the first, or with very few steps the highest"
     )
     trial_steps: int = Field(ge=0, description="gradient steps per learning rate tried")
     hardened_rate: float = Field(gt=0, description="learning rate of hardened, proportional to the batch size")
-    clip: float = Field(CLIP, gt=0, description="maximum gradient norm of hardened, to prevent divergence at the start")
+    clip: float = Field(
+        CLIP, gt=0, description="maximum gradient norm in fine-tuning, to prevent divergence at the start"
+    )
     optimiser: Literal["sgd", "adam"] = Field(description="sgd (Nesterov 0.9) or adam; cosine schedule")
     hardened_steps: int = Field(0, ge=0, description="gradient steps of hardened if time is short; 0: as many as plain")
     views: int = Field(1, ge=1, description="transformed views drawn per picture; one of them is trained on")
@@ -123,7 +126,7 @@ def plan_for(
     steps = min(max(-(-passes * train // batch), low), high)
     chosen = dict(
         network=network, weights=request.weights, pretrained=pretrained, side=side, batch_size=batch, steps=steps,
-        rates=[0.003, 0.01, 0.03, 0.1] if pretrained else [0.001], trial_steps=steps // 5 if pretrained else 0,
+        rates=[0.01, 0.003, 0.03] if pretrained else [0.001], trial_steps=trial_length(steps) if pretrained else 0,
         hardened_rate=0.001, optimiser="sgd" if pretrained else "adam",
         average_from=0.3 if pretrained else 0.75, interpolation=[0.25, 0.5, 0.75] if pretrained else [],
         held_out=min(HELD_OUT, MOST_HELD_OUT / max(train + held_out, 1)),
@@ -144,6 +147,15 @@ def _side(pixels: int, request: Request) -> int:
     if not request.weights and pixels <= SMALL:
         return SMALL
     return 224 if ":" in request.network or request.weights else 128
+
+
+def trial_length(steps: int) -> int:
+    """Steps of a trial of a learning rate for a training of ``steps``; 0 if they are too few for trials.
+
+    >>> trial_length(400), trial_length(100), trial_length(60)
+    (100, 40, 0)
+    """
+    return max(steps // 4, FEWEST_TRIAL) if steps >= 2 * FEWEST_TRIAL else 0
 
 
 def default_seconds(pictures: int) -> float:

@@ -7,7 +7,7 @@ never used. The unit is the picture. Repeating a training changes the model too:
 
 with the half-width of a paired bootstrap over pictures, the gap between plain and its repetition (sd gap / sqrt(2)) and
 s0 the standard deviation between runs that was measured for this size of data (``noise.json``); 1.5 = 1 + 1/2, since
-one run is compared with the mean of two.
+one run is compared with the mean of two. The interval of the bootstrap must exclude zero, too.
 """
 
 import json
@@ -22,6 +22,7 @@ from meada.evaluation.statistics import paired_bootstrap
 
 CLEAN = 1.0  # points of held-out accuracy that the delivered model may lie below the best
 DRAWS = 2000  # resamples of the bootstrap
+PLAINS = "the mean of two plain fine-tunings"
 NEVER = ("plain_repeat", "own")  # candidates that are compared and not delivered
 
 
@@ -41,7 +42,7 @@ class Gain:
 
     @property
     def beyond_noise(self) -> bool:
-        return abs(self.mean) > self.needed
+        return abs(self.mean) > self.needed and not self.low <= 0 <= self.high
 
     @property
     def better(self) -> bool:
@@ -116,26 +117,26 @@ def _sentence(delivered: str, best: str, gain: Gain, clean: Gain, rows: Sequence
     about = f"on {gain.n:,} held-out pictures under {len(rows)} corruptions and shifts that no candidate trained on"
     if delivered != "plain" and gain.better:
         found = (
-            f"It is {gain.mean:.1f} points more accurate than plain fine-tuning {about} (95 % interval "
+            f"It is {gain.mean:.1f} points more accurate than {PLAINS} {about} (95 % interval "
             f"{gain.low:+.1f} to {gain.high:+.1f} for these models; repeating a plain fine-tuning can change accuracy "
             f"by up to {gain.noise:.1f})."
         )
     elif delivered != "plain":
         found = (
-            f"It is {clean.mean:.1f} points more accurate than plain fine-tuning on {clean.n:,} held-out pictures as "
-            f"they are; {about}, the difference of {gain.mean:+.1f} points is within noise."
+            f"It is {clean.mean:.1f} points more accurate than {PLAINS} on {clean.n:,} held-out pictures as they are; "
+            f"{about}, the difference of {gain.mean:+.1f} points is within noise."
         )
     elif best == "plain":
         found = f"No other candidate that keeps held-out accuracy is more accurate {about}."
     elif gain.worse:
         found = (
             f"Of the other candidates that keep held-out accuracy, {best} is most accurate {about}, "
-            f"and it is {-gain.mean:.1f} points less accurate than plain fine-tuning there."
+            f"and it is {-gain.mean:.1f} points less accurate than {PLAINS} there."
         )
     else:
         found = (
-            f"{best} differs from it by {gain.mean:+.1f} points {about}; differences of up to "
-            f"{gain.needed:.1f} points can come from chance and from repeating the training."
+            f"{best} differs from {PLAINS} by {gain.mean:+.1f} points {about}; differences of up to {gain.needed:.1f} "
+            "points can come from chance and from repeating the training."
         )
     return f"Delivered: {delivered}. {found}"
 

@@ -97,9 +97,9 @@ class Scores:
     def group(self, prefix: str) -> list[str]:
         return [name for name in self.names if name.startswith(prefix)]
 
-    def of(self, candidate: str) -> dict[str, Any]:
+    def of(self, candidate: str, temperature: float = 1.0) -> dict[str, Any]:
         """The entry of a candidate in ``outcome.json``."""
-        one = lambda name: full_score(self.logits(candidate, name), self.labels(name))
+        one = lambda name: full_score(self.logits(candidate, name) / temperature, self.labels(name))
         corruptions = {name.split("/")[1]: one(name) for name in self.group("corruption/")}
         shifts = {name.split("/", 1)[1]: one(name) for name in self.group("shift/")}
         return {

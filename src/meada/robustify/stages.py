@@ -20,7 +20,7 @@ from meada.networks.embedding import features, head_name
 from meada.pool import as_float, as_stored
 from meada.robustify import labels, training
 from meada.robustify.budget import OPEN, Budget, Stopwatch
-from meada.robustify.plan import Plan, Request
+from meada.robustify.plan import FEWEST_TRIAL, Plan, Request
 from meada.robustify.probe import best_head, fit_into
 from meada.robustify.scoring import fitted, score_all, sets
 from meada.runs.checkpoint import load_weights_into
@@ -118,17 +118,22 @@ def families(work: Work, tell: Count) -> dict[str, Any]:
 
 
 def rate(work: Work, tell: Count) -> dict[str, Any]:
-    """Choose the learning rate of plain fine-tuning by short trials, scored on held-out pictures."""
+    """Choose the learning rate of plain fine-tuning by short trials, scored on held-out pictures.
+
+    It is the lowest rate within one standard error of the best: short trials favour high ones. Without trials it is
+    the plan's first, or the highest if there are very few steps (decision 78).
+    """
     plan, tried = work.plan, dict[str, float]()
     if not plan.trial_steps or len(plan.rates) == 1:
-        return {"rate": plan.rates[0], "tried": tried}
+        return {"rate": plan.rates[0] if plan.steps >= FEWEST_TRIAL else max(plan.rates), "tried": tried}
     for k, value in enumerate(plan.rates):
         start = lambda d, n, k=k: tell(k * n + d, len(plan.rates) * n)
         net = work.fresh()
         training.tune(net, work.task.train, _plain(work, value, plan.trial_steps, 0), tell=start)
         tried[str(value)] = accuracy(net, work.task.validation)
-    best = max(plan.rates, key=lambda value: tried[str(value)])
-    return {"rate": best, "tried": tried}
+    best = max(tried.values())
+    error = 100 * math.sqrt(best / 100 * (1 - best / 100) / len(work.task.validation))
+    return {"rate": min(value for value in plan.rates if tried[str(value)] >= best - error), "tried": tried}
 
 
 def plain(work: Work, tell: Count, name: str = "plain", repeat: int = 0) -> dict[str, Any]:
@@ -147,7 +152,7 @@ def hardened(work: Work, tell: Count) -> dict[str, Any]:
     method = training.hardened(plan.side, space, views=plan.views, hardness=plan.hardness)
     how = training.Tuning(
         method, plan.descent(plan.hardened_rate), plan.steps_of("hardened"), plan.batch_size, work.request.seed,
-        frozen=plan.pretrained, average_from=plan.average_from, clip=plan.clip if plan.pretrained else math.inf,
+        frozen=plan.pretrained, average_from=plan.average_from, clip=_clip(plan),
     )  # fmt: skip
     mean = training.tune(net, work.task.train, how, work.checkpoint("hardened"), tell)
     work.save("hardened", net)
@@ -249,4 +254,11 @@ def revise(work: Work, name: str) -> None:
 
 def _plain(work: Work, value: float, steps: int, repeat: int) -> training.Tuning:
     plan, seed = work.plan, work.request.seed + 1_000_003 * repeat
-    return training.Tuning(training.plain(plan.side), plan.descent(value), steps, plan.batch_size, seed)
+    return training.Tuning(
+        training.plain(plan.side), plan.descent(value), steps, plan.batch_size, seed, clip=_clip(plan)
+    )
+
+
+def _clip(plan: Plan) -> float:
+    """From scratch, gradients are not clipped."""
+    return plan.clip if plan.pretrained else math.inf
