@@ -84,7 +84,8 @@ class Plan(Settings):
     probe: int = Field(0, ge=0, description="number of training pictures that the probe is fitted on; 0: all")
     steps: int = Field(ge=1, description="gradient steps of each of plain, plain_repeat and hardened")
     rates: list[Annotated[float, Field(gt=0)]] = Field(
-        min_length=1, description="learning rates tried for plain; without trials the first, or with very few steps the highest"
+        min_length=1,
+        description="learning rates tried for plain; without trials the first, or with very few steps the highest",
     )
     trial_steps: int = Field(ge=0, description="gradient steps per learning rate tried")
     hardened_rate: float = Field(gt=0, description="learning rate of hardened, proportional to the batch size")
