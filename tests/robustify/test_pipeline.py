@@ -173,7 +173,10 @@ def test_a_data_set_in_memory_is_as_good_as_a_folder(tiny, tmp_path, rng):
             return data[k]
 
     quick = {**tiny, "weights": None}
+    far = torch.utils.data.TensorDataset(torch.rand(4, 3, 36, 36), torch.tensor([0, 1, 0, 1]))
+    quick["test"] = far  # one data set, not a list of them
     found = robustify(Pairs(), tmp_path / "out", **quick)
+    assert found.content["candidates"]["plain"]["tests"]["test1"]["n"] == 4
     held = found.content["candidates"]["plain"]["held_out"]
     assert held["n"] == 6 and 0 <= held["auc"] <= 1  # two classes
     assert robustify(Pairs(), tmp_path / "out", **quick).delivered == found.delivered  # carried on
@@ -209,6 +212,9 @@ def test_ones_own_model_is_compared(photos, tiny, tmp_path):
         ({"settings": ("optimiser='lion'",)}, "key 'optimiser' must be 'sgd' or 'adam', got 'lion'"),
         ({"settings": ("side=8",)}, "key 'side' must be greater than or equal to 28, got 8"),
         ({"test": ("nowhere",)}, "nowhere must be a folder"),
+        ({"test": "nowhere"}, "nowhere must be a folder"),
+        ({"test": 5}, "test must be a folder, a CSV file, a Dataset or a Hugging Face dataset, got int"),
+        ({"test": [5]}, "test must be a folder, a CSV file, a Dataset or a Hugging Face dataset, got int"),
         ({"model": "nowhere"}, "--model must be"),
     ],
 )

@@ -43,7 +43,7 @@ def pictures_of(data: Any, folder: Path, *, name: str = "data", group: str = "")
     """
     if isinstance(data, str | Path):
         return Path(data)
-    columns = _columns(data)
+    columns = _columns(data, name.rstrip("0123456789"))
     listing = folder / f"{name}.csv"
     if listing.is_file():
         _same_labels(data, columns, listing)
@@ -60,12 +60,12 @@ def pictures_of(data: Any, folder: Path, *, name: str = "data", group: str = "")
     return listing
 
 
-def _columns(data: Any) -> Columns:
+def _columns(data: Any, name: str) -> Columns:
     kinds = "a folder, a CSV file, a Dataset or a Hugging Face dataset"
     if isinstance(data, tuple | list | DataLoader):
         hint = ": give its .dataset" if isinstance(data, DataLoader) else ""
-        raise MeadaError(f"data must be {kinds}, got {type(data).__name__}{hint}")
-    check_map_style(data, kinds, "write its pictures to a folder CLASS/*.png")
+        raise MeadaError(f"{name} must be {kinds}, got {type(data).__name__}{hint}")
+    check_map_style(data, kinds, "write its pictures to a folder CLASS/*.png", name)
     features = getattr(data, "features", None)
     if isinstance(features, Mapping):
         return _of_features(features)

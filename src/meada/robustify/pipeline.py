@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ KEYS = ("request", "plan", "budget")  # needed to resume
 
 
 def robustify(
-    data: Any, out: str | Path, *, test: Sequence[Any] = (),
+    data: Any, out: str | Path, *, test: Any = (),
     network: str | None = None, weights: str | Path | None = None, model: str | Path | None = None,
     minutes: float | None = None, seed: int = 0, side: int | None = None, group: str = "",
     settings: Sequence[str] = (), quiet: bool = False, say: Say = print,
@@ -50,8 +50,8 @@ def robustify(
         data: a folder ``CLASS/*.jpg`` or ``DOMAIN/CLASS/*.jpg``, a CSV file of path,label, a torch ``Dataset`` of
             (image, label) or a Hugging Face dataset.
         out: the folder to write to; repeat the same call to resume an interrupted one.
-        test: pictures from other sources, in any of these forms, with the same classes; not used for training or
-            for choosing the delivered model.
+        test: pictures from other sources with the same classes, in any of these forms, or a list of several; not used
+            for training or for choosing the delivered model.
         network: a name (``meada list``), FILE.py:function, module:function or timm:NAME.
         weights: a file of initial weights for ``network``.
         model: an existing model (a folder or file of meada) to score next to the candidates.
@@ -69,11 +69,14 @@ def robustify(
     home, there = Path(out), Path(out).resolve()
     if not (there / PLAN).is_file() and there.exists() and (not there.is_dir() or _taken(there)):
         raise MeadaError(f"--out must be a new folder or one that robustify began, got {home}")
+    if not isinstance(group, str):
+        raise MeadaError(f"group must be a column of the CSV file or a regular expression, got {type(group).__name__}")
+    tests = test if isinstance(test, list | tuple | Iterator) else [test]
     kept = lambda one, name: _place(pictures_of(one, home.absolute() / "pictures", name=name, group=group))
     request = Request(
-        data=kept(data, "data"), tests=tuple(kept(one, f"test{k}") for k, one in enumerate(test, 1)),
-        network=_network(network or ""), weights=_place(weights), model=_place(model), minutes=minutes, seed=seed,
-        side=side, group=group, changes=tuple(settings),
+        data=kept(data, "data"), tests=tuple(kept(one, f"test{k}") for k, one in enumerate(tests, 1)),
+        network=_network(network or ""), weights=_place(weights, "weights"), model=_place(model, "model"),
+        minutes=minutes, seed=seed, side=side, group=group, changes=tuple(settings),
     )  # fmt: skip
     say = (lambda text: None) if quiet else say
     request.check()
@@ -214,7 +217,9 @@ def _read(path: Path) -> dict[str, Any]:
     return held
 
 
-def _place(path: Any) -> str:
+def _place(path: Any, name: str = "data") -> str:
+    if not isinstance(path, str | Path | None):
+        raise MeadaError(f"{name} must be a path, got {type(path).__name__}")
     return str(Path(path).resolve()) if path else ""
 
 
