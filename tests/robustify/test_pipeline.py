@@ -20,6 +20,7 @@ from meada.errors import MeadaError
 from meada.evaluation import predict
 from meada.evaluation.selection import fixed_subset
 from meada.robustify import pipeline, robustify, stages
+from meada.robustify.rule import run_to_run, smallest_difference
 from meada.robustify.scoring import corrupted
 
 NETWORK = """
@@ -243,6 +244,16 @@ def _recalls(out: Path) -> list[float]:
     held = load_file(out / "scores" / "held_out.safetensors")
     right = held["logits/plain"].argmax(-1) == held["labels"]
     return [float(right[held["labels"] == k].double().mean()) for k in (0, 1)]
+
+
+def test_no_more_pictures_are_told_to_be_under_shifts_than_are_held_out(photos, tiny, tmp_path, monkeypatch):
+    said: list[str] = []
+    monkeypatch.setattr(pipeline, "carry_out", lambda *_: sys.exit())
+    with pytest.raises(SystemExit):
+        settings = (*QUICK, "shifted=500")
+        robustify(photos, tmp_path / "out", **{**tiny, "settings": settings, "say": said.append})
+    least = smallest_difference(6, run_to_run(24, pretrained=True))
+    assert said[-1] == f"6 held-out pictures under shifts: differences below {least:.1f} points cannot be detected"
 
 
 def test_a_class_with_one_picture_and_pictures_all_alike_are_refused(photos, tiny, tmp_path):

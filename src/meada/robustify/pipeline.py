@@ -168,8 +168,9 @@ def _announce(task: Task, plan: Plan, budget: Budget, say: Say) -> None:
     total, limit = sum(budget.seconds(plan).values()), budget.limit
     over = "" if total <= limit else f"; this is the smallest plan, and it does not fit into {duration(limit)}"
     say(f"expected time: about {duration(total)}{over}")
-    least = smallest_difference(plan.shifted, run_to_run(budget.train, plan.pretrained))
-    say(f"{plan.shifted:,} held-out pictures under shifts: differences below {least:.1f} points cannot be detected")
+    shifted = min(plan.shifted, budget.held_out)
+    least = smallest_difference(shifted, run_to_run(budget.train, plan.pretrained))
+    say(f"{shifted:,} held-out pictures under shifts: differences below {least:.1f} points cannot be detected")
 
 
 def deliver(work: Work) -> Outcome:
