@@ -55,9 +55,11 @@ def test_a_folder_with_every_trap_becomes_a_model(trapped, elsewhere, tiny, tmp_
     said: list[str] = []
     how = {**tiny, "say": said.append} | ({} if pretrained else {"weights": None})
     out = tmp_path / "out"
+    (elsewhere / "red" / "text.jpg").write_text("no picture at all")
     outcome = robustify(trapped, out, test=[elsewhere], **how)
     warnings = "\n".join(line for line in said if line.startswith("warning"))
     assert "class 'empty' is left out" in warnings and "4 files are left out" in warnings
+    assert "warning: test elsewhere: 1 file is left out: red/text.jpg is not a readable picture" in warnings
     assert any("points cannot be detected" in line for line in said)
 
     held = json.loads((out / "outcome.json").read_text())

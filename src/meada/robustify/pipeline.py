@@ -12,7 +12,7 @@ from torch import nn
 
 from meada import __version__
 from meada.datasets import Task
-from meada.datasets.folder import folder
+from meada.datasets.folder import Division, divide, load_task, remarks_on_tests
 from meada.datasets.from_python import pictures_of
 from meada.datasets.pictures.survey import summary, survey
 from meada.deploy.model import PLAN, save_model
@@ -102,7 +102,8 @@ def planned(request: Request, out: Path, *, say: Say, bar: Bar) -> Work:
         request.same_as(held["request"], out)
         say(f"resuming {out}")
         budget = Budget.read(held["budget"])
-        return Work(request, out, load(request, budget.whole, bar), Plan(**held["plan"]), budget)
+        divided = division(request, budget.whole, bar)
+        return Work(request, out, load(divided, budget.whole, bar), Plan(**held["plan"]), budget)
     began = time.monotonic()
     found = survey(Path(request.data), group=request.group, tell=bar.reading)
     for remark in [*found.remarks, *([f"in {found.root} {summary(found.skipped)}"] if found.skipped else [])]:
@@ -110,7 +111,10 @@ def planned(request: Request, out: Path, *, say: Say, bar: Bar) -> Work:
     n, changes = len(found.pictures), load_table(list(request.changes))
     held_out = round(HELD_OUT * n)
     whole = plan_for(n - held_out, held_out, found.side, request, changes)
-    work = Work(request, out, load(request, whole, bar), whole)
+    divided = division(request, whole, bar)
+    for remark in remarks_on_tests(divided):
+        say(f"warning: {remark}")
+    work = Work(request, out, load(divided, whole, bar), whole)
     check_network(work)  # and the person's own model: refused now rather than after the training
     if request.model:
         own_model(work)
@@ -147,12 +151,17 @@ def check_network(work: Work) -> None:
         )
 
 
-def load(request: Request, plan: Plan, bar: Bar) -> Task:
-    """Read the pictures, resized to the plan's side."""
-    return folder(
-        path=request.data, tests=request.tests, side=plan.side, seed=request.seed, held_out=plan.held_out,
-        group=request.group, test=plan.test or None, multilabel=True, tell=bar.reading,
+def division(request: Request, plan: Plan, bar: Bar) -> Division:
+    """Scan the pictures and split them."""
+    return divide(
+        request.data, request.tests, held_out=plan.held_out, seed=request.seed, group=request.group, multilabel=True,
+        tell=bar.reading,
     )  # fmt: skip
+
+
+def load(divided: Division, plan: Plan, bar: Bar) -> Task:
+    """Read the pictures, resized to the plan's side."""
+    return load_task(divided, side=plan.side, test=plan.test or None, tell=bar.reading)
 
 
 def _announce(task: Task, plan: Plan, budget: Budget, say: Say) -> None:
