@@ -162,6 +162,9 @@ def test_a_finished_folder_is_not_trained_again_and_another_command_is_refused(p
     assert (tmp_path / "out" / "candidates" / "hardened.safetensors").stat().st_mtime_ns == stamp
     with pytest.raises(MeadaError, match="--seed must be 3 to resume .*, got 4"):
         robustify(photos, tmp_path / "out", **{**tiny, "seed": 4})
+    (photos / "red" / "0.png").unlink()
+    with pytest.raises(MeadaError, match="--data must hold the pictures that .* was begun with, got 1 fewer"):
+        robustify(photos, tmp_path / "out", **tiny)
 
 
 def test_a_data_set_in_memory_is_as_good_as_a_folder(tiny, tmp_path, rng):

@@ -24,6 +24,7 @@ from meada.networks.embedding import head_name, head_of
 from meada.robustify.budget import Budget, measure
 from meada.robustify.outcome import ABOUT, FORMAT, RULE, Outcome, card, entropy_limit, judge, seconds
 from meada.robustify.page import training_views, write_report
+from meada.robustify.pictures import hashes, same_pictures
 from meada.robustify.plan import HELD_OUT, Plan, Request, default_seconds, duration, plan_for
 from meada.robustify.progress import Bar, progress
 from meada.robustify.rule import run_to_run, smallest_difference
@@ -103,6 +104,8 @@ def planned(request: Request, out: Path, *, say: Say, bar: Bar) -> Work:
         say(f"resuming {out}")
         budget = Budget.read(held["budget"])
         divided = division(request, budget.whole, bar)
+        if "pictures" in held:  # plans made before pictures were compared have none
+            same_pictures(hashes(divided), held["pictures"], out)
         return Work(request, out, load(divided, budget.whole, bar), Plan(**held["plan"]), budget)
     began = time.monotonic()
     found = survey(Path(request.data), group=request.group, tell=bar.reading)
@@ -128,6 +131,7 @@ def planned(request: Request, out: Path, *, say: Say, bar: Bar) -> Work:
     write_json(path, {
         "format": FORMAT_OF_PLAN, "request": asdict(request), "plan": work.plan.model_dump(),
         "seconds": budget.seconds(work.plan), "budget": budget.as_json(),
+        "pictures": {name: "".join(part.values()) for name, part in hashes(divided).items()},
     })  # fmt: skip
     _announce(task, work.plan, budget, say)
     return work
