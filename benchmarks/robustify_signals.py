@@ -24,7 +24,7 @@ from benchmarks.robustify_records import DELIVERABLE, unseen
 from meada.evaluation.selection import fixed_subset
 from meada.files import write_json
 from meada.networks.embedding import features
-from meada.robustify.pipeline import load
+from meada.robustify.pipeline import division, load
 from meada.robustify.plan import Plan, Request
 from meada.robustify.progress import progress
 from meada.robustify.scoring import Scores, rule_rows
@@ -62,7 +62,8 @@ def far_pictures(folder: Path, outcome: Mapping[str, Any]) -> tuple[Tensor, Tens
     request = Request(**{**held["request"], "tests": (), "changes": ()})
     plan = Plan(**outcome["plan"])
     with progress(quiet=True) as bar:
-        task = load(request, Plan(**held["budget"]["whole"]), bar)
+        whole = Plan(**held["budget"]["whole"])
+        task = load(division(request, whole, bar), whole, bar)
     net = Work(request, folder, task, plan).load("probe" if plan.pretrained else "plain")
     train, other = (features(net, capped(one, CAPPED).images) for one in (task.train, task.validation))
     distance = torch.cdist(other, train).kthvalue(min(NEIGHBOUR, len(train))).values

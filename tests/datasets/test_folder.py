@@ -114,10 +114,33 @@ def test_tests_go_by_their_folders_and_know_the_same_classes(classes, tmp_path):
     task = folder(path=str(classes), tests=[str(tmp_path / "far"), str(tmp_path / "other/photos")], side=4)
     assert list(task.targets) == ["far", "other-photos"]
     assert [len(one) for one in task.targets.values()] == [2, 2]
-    assert "'purple' of a test folder is unknown" in task.provenance["left out"]
+    assert "test far: unknown classes are left out: purple" in task.provenance["left out"]
     with pytest.raises(MeadaError, match="must have some of the classes dark, light, got cat"):
         paint(tmp_path / "strange" / "cat" / "a.png", 50)
         folder(path=str(classes), tests=[str(tmp_path / "strange")], side=4)
+
+
+def test_what_is_missing_in_a_test_folder_is_told_with_its_name(classes, tmp_path):
+    for name in ("far/dark", "far/light", "other/photos/dark"):
+        paint(tmp_path / name / "a.png", 50)
+        (tmp_path / name / "b.png").write_text("no picture")
+    for name in ("day/dark", "day/light", "night/light"):
+        paint(tmp_path / "domains" / name / "a.png", 60)
+    tests = [str(tmp_path / name) for name in ("far", "other/photos", "domains")]
+    unreadable = "b.png is not a readable picture: unknown format"
+    assert folder(path=str(classes), tests=tests, side=4).provenance["left out"] == (
+        f"test far: 2 files are left out: dark/{unreadable}; light/{unreadable}; "
+        f"test other-photos: 1 file is left out: dark/{unreadable}; no pictures of class light; "
+        "test day, night: no pictures of class dark in night"
+    )
+
+
+def test_a_label_that_no_picture_of_a_test_has_is_told(tmp_path):
+    path = several_labels(tmp_path / "many", 20)
+    paint(tmp_path / "far" / "a.png", 50)
+    (tmp_path / "far" / "far.csv").write_text("path,red,green,rare\na.png,0,1,0\n")
+    task = folder(path=str(path), tests=[str(tmp_path / "far" / "far.csv")], side=4, multilabel=True)
+    assert task.provenance["left out"] == "test far: no pictures of class rare, red"
 
 
 def test_a_test_that_was_learnt_from_is_refused(classes, tmp_path):

@@ -112,6 +112,14 @@ def test_a_data_set_is_written_once_and_read_again(tmp_path):
         as_task(Items(39, make), side=8, out=tmp_path / "out")
     with pytest.raises(MeadaError, match=r"must list the data set given, got label 0 for 1 in item 0"):
         as_task(Items(40, lambda k: (pixels(k), 1)), side=8, out=tmp_path / "out")
+    with pytest.raises(MeadaError, match=r"must list the data set given, got other pixels in item 2$"):
+        as_task(Items(40, lambda k: (pixels(k + 100 * (k > 0)), k % 2)), side=8, out=tmp_path / "out")
+
+
+def test_pixels_that_change_at_every_read_are_not_compared(tmp_path):
+    flips = np.random.default_rng(0)
+    data = Items(40, lambda k: (pixels(k)[:, :: flips.choice([-1, 1])].copy(), k % 2))
+    assert pictures_of(data, tmp_path) == pictures_of(data, tmp_path)
 
 
 def test_a_stop_in_the_middle_starts_again(tmp_path):

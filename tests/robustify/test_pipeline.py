@@ -20,6 +20,7 @@ from meada.errors import MeadaError
 from meada.evaluation import predict
 from meada.evaluation.selection import fixed_subset
 from meada.robustify import pipeline, robustify, stages
+from meada.robustify.rule import run_to_run, smallest_difference
 from meada.robustify.scoring import corrupted
 
 NETWORK = """
@@ -54,9 +55,11 @@ def test_a_folder_with_every_trap_becomes_a_model(trapped, elsewhere, tiny, tmp_
     said: list[str] = []
     how = {**tiny, "say": said.append} | ({} if pretrained else {"weights": None})
     out = tmp_path / "out"
+    (elsewhere / "red" / "text.jpg").write_text("no picture at all")
     outcome = robustify(trapped, out, test=[elsewhere], **how)
     warnings = "\n".join(line for line in said if line.startswith("warning"))
     assert "class 'empty' is left out" in warnings and "4 files are left out" in warnings
+    assert "warning: test elsewhere: 1 file is left out: red/text.jpg is not a readable picture" in warnings
     assert any("points cannot be detected" in line for line in said)
 
     held = json.loads((out / "outcome.json").read_text())
@@ -159,6 +162,9 @@ def test_a_finished_folder_is_not_trained_again_and_another_command_is_refused(p
     assert (tmp_path / "out" / "candidates" / "hardened.safetensors").stat().st_mtime_ns == stamp
     with pytest.raises(MeadaError, match="--seed must be 3 to resume .*, got 4"):
         robustify(photos, tmp_path / "out", **{**tiny, "seed": 4})
+    (photos / "red" / "0.png").unlink()
+    with pytest.raises(MeadaError, match="--data must hold the pictures that .* was begun with, got 1 fewer"):
+        robustify(photos, tmp_path / "out", **tiny)
 
 
 def test_a_data_set_in_memory_is_as_good_as_a_folder(tiny, tmp_path, rng):
@@ -173,7 +179,10 @@ def test_a_data_set_in_memory_is_as_good_as_a_folder(tiny, tmp_path, rng):
             return data[k]
 
     quick = {**tiny, "weights": None}
+    far = torch.utils.data.TensorDataset(torch.rand(4, 3, 36, 36), torch.tensor([0, 1, 0, 1]))
+    quick["test"] = far  # one data set, not a list of them
     found = robustify(Pairs(), tmp_path / "out", **quick)
+    assert found.content["candidates"]["plain"]["tests"]["test1"]["n"] == 4
     held = found.content["candidates"]["plain"]["held_out"]
     assert held["n"] == 6 and 0 <= held["auc"] <= 1  # two classes
     assert robustify(Pairs(), tmp_path / "out", **quick).delivered == found.delivered  # carried on
@@ -209,6 +218,9 @@ def test_ones_own_model_is_compared(photos, tiny, tmp_path):
         ({"settings": ("optimiser='lion'",)}, "key 'optimiser' must be 'sgd' or 'adam', got 'lion'"),
         ({"settings": ("side=8",)}, "key 'side' must be greater than or equal to 28, got 8"),
         ({"test": ("nowhere",)}, "nowhere must be a folder"),
+        ({"test": "nowhere"}, "nowhere must be a folder"),
+        ({"test": 5}, "test must be a folder, a CSV file, a Dataset or a Hugging Face dataset, got int"),
+        ({"test": [5]}, "test must be a folder, a CSV file, a Dataset or a Hugging Face dataset, got int"),
         ({"model": "nowhere"}, "--model must be"),
     ],
 )
@@ -237,6 +249,16 @@ def _recalls(out: Path) -> list[float]:
     held = load_file(out / "scores" / "held_out.safetensors")
     right = held["logits/plain"].argmax(-1) == held["labels"]
     return [float(right[held["labels"] == k].double().mean()) for k in (0, 1)]
+
+
+def test_no_more_pictures_are_told_to_be_under_shifts_than_are_held_out(photos, tiny, tmp_path, monkeypatch):
+    said: list[str] = []
+    monkeypatch.setattr(pipeline, "carry_out", lambda *_: sys.exit())
+    with pytest.raises(SystemExit):
+        settings = (*QUICK, "shifted=500")
+        robustify(photos, tmp_path / "out", **{**tiny, "settings": settings, "say": said.append})
+    least = smallest_difference(6, run_to_run(24, pretrained=True))
+    assert said[-1] == f"6 held-out pictures under shifts: differences below {least:.1f} points cannot be detected"
 
 
 def test_a_class_with_one_picture_and_pictures_all_alike_are_refused(photos, tiny, tmp_path):

@@ -161,20 +161,20 @@ def readable(data: Any, *, streams: bool = True) -> Any:
     return data
 
 
-def check_map_style(data: Any, kinds: str, hint: str) -> None:
+def check_map_style(data: Any, kinds: str, hint: str, name: str = "data") -> None:
     """Refuse anything but a map-style data set; ``hint`` is added to the message about streams."""
     kind = type(data).__name__
     if _is_stream(data):
         raise MeadaError(
-            f"data must be a data set with a length and items by number, got {kind}, which is read as a stream "
+            f"{name} must be a data set with a length and items by number, got {kind}, which is read as a stream "
             f"(IterableDataset): {hint}"
         )
     if isinstance(data, Mapping):
-        raise MeadaError(f"data must be one data set, got several by name ({', '.join(map(str, data))}): choose one")
+        raise MeadaError(f"{name} must be one data set, got several by name ({', '.join(map(str, data))}): choose one")
     if isinstance(data, Tensor | np.ndarray) or not (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
-        raise MeadaError(f"data must be {kinds}, got {kind}")
+        raise MeadaError(f"{name} must be {kinds}, got {kind}")
     if len(data) == 0:
-        raise MeadaError("data must hold at least one labelled image, got none")
+        raise MeadaError(f"{name} must hold at least one labelled image, got none")
 
 
 def _is_stream(data: Any) -> bool:

@@ -1,18 +1,29 @@
 """The data set ``folder``: split a folder into training and held-out pictures, and test on other folders."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from meada.datasets.pictures.listing import Picture, list_pictures
 from meada.datasets.pictures.parts import load, provenance, spread
-from meada.datasets.pictures.split import alike, split, warnings
-from meada.datasets.pictures.survey import MIN_CLASSES, Survey, summary, survey
+from meada.datasets.pictures.split import alike, shown, split, warnings
+from meada.datasets.pictures.survey import MIN_CLASSES, Survey, grouped, summary, survey
 from meada.datasets.task import Samples, Task
 from meada.errors import MeadaError, check_range
 from meada.machine.terminal import Count
 
 Chosen = tuple[Survey, list[Picture]]  # a folder, and those of its pictures that are used
+
+
+@dataclass(frozen=True)
+class Division:
+    """Which pictures are trained on, held out and tested on, before any is loaded."""
+
+    own: Survey
+    fit: list[Picture]
+    kept: list[Picture]  # held out
+    tests: dict[str, Chosen]
 
 
 def folder(
@@ -44,6 +55,17 @@ def folder(
     check_range("folder", "[1, inf)", side=side, **at_most)
     check_range("folder", "(0, 1)", held_out=held_out)
     check_range("folder", "[0, inf)", seed=seed)
+    found = divide(
+        path, tests, held_out=held_out, seed=seed, group=group, multilabel=multilabel, cache=cache, tell=tell
+    )
+    return load_task(found, side=side, train=train, test=test, cache=cache, tell=tell)
+
+
+def divide(
+    path: str, tests: Sequence[str], *, held_out: float, seed: int, group: str, multilabel: bool,
+    cache: str | Path | None = None, tell: Count | None = None,
+) -> Division:  # fmt: skip
+    """Split the pictures and find those of the tests; arguments as for :func:`folder`."""
     own = survey(Path(path), group=group, cache=cache, tell=tell)
     if own.multilabel and not multilabel:
         raise MeadaError(
@@ -52,23 +74,29 @@ def folder(
         )
     if len(own.classes) < MIN_CLASSES and not own.multilabel:
         raise MeadaError(f"{path} must have at least two classes, got one, '{own.classes[0]}'")
-    whole, kept = split(own, held_out=held_out, seed=seed)
-    fit = spread(whole, train)
-    found = targets(tests, own, group=group, cache=cache, tell=tell)
-    met = {name: (one, spread(part, test)) for name, (one, part) in found.items()}
-    used = {name: part for name, (_, part) in met.items()}
+    fit, kept = split(own, held_out=held_out, seed=seed)
+    return Division(own, fit, kept, targets(tests, own, group=group, cache=cache, tell=tell))
+
+
+def load_task(
+    found: Division, *, side: int, train: int | None = None, test: int | None = None,
+    cache: str | Path | None = None, tell: Count | None = None,
+) -> Task:  # fmt: skip
+    """Read the pictures; arguments as for :func:`folder`."""
+    own, kept, fit = found.own, found.kept, spread(found.fit, train)
+    used = {name: spread(part, test) for name, (_, part) in found.tests.items()}
     parts = {f"train {train or 'all'}": (own.root, fit), "held out": (own.root, kept)}
-    parts |= {f"test {name} {test or 'all'}": (one.root, part) for name, (one, part) in met.items()}
+    parts |= {f"test {name} {test or 'all'}": (found.tests[name][0].root, part) for name, part in used.items()}
     samples = load(parts, own.classes, own.domains, side, cache=cache, tell=tell)
     said = provenance(own.domains, fit, kept, used, side)
     return Task(
         classes=own.classes,
         train=samples[0],
         validation=samples[1],
-        targets=dict(zip(met, samples[2:], strict=True)),
+        targets=dict(zip(used, samples[2:], strict=True)),
         sources=own.domains,
         multilabel=own.multilabel,
-        provenance=said | _left_out(own, met) | _warnings(own, whole, kept, met),
+        provenance=said | _left_out(found) | _warnings(found, used),
     )
 
 
@@ -107,8 +135,25 @@ def read_pictures(path: Path, classes: Sequence[str] | None, side: int) -> Sampl
     return load({"all": (found.root, one_label)}, classes, (), side)[0]
 
 
+def remarks_on_tests(found: Division) -> Iterator[str]:
+    """One sentence per test folder: its files and classes that are left out, and classes without a picture."""
+    classes = set(found.own.classes)
+    for tests in grouped(found.tests.items(), lambda test: id(test[1][0])).values():
+        one = tests[0][1][0]  # the survey that the tests of one folder have in common
+        notes = [summary(one.skipped)] if one.skipped else []
+        unknown = {p.label for p in one.pictures} - classes
+        if unknown and not one.multilabel:
+            notes.append(f"unknown classes are left out: {_few(sorted(unknown))}")
+        for name, (_, part) in tests:
+            if missing := classes - shown(found.own, part):
+                where = f" in {name}" if len(tests) > 1 else ""
+                notes.append(f"no pictures of class {_few(sorted(missing))}{where}")
+        if notes:
+            yield f"test {', '.join(name for name, _ in tests)}: {'; '.join(notes)}"
+
+
 def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:4])
+    return ", ".join(names[:4]) + (f" and {len(names) - 4:,} more" if len(names) > 4 else "")
 
 
 def _group_of(test: Path, group: str) -> str:
@@ -126,19 +171,18 @@ def _free(name: str, path: Path, taken: Collection[str]) -> str:
     return next(one for one in names if one not in taken)
 
 
-def _left_out(own: Survey, met: Mapping[str, Chosen]) -> dict[str, str]:
-    left = {**own.skipped, **{k: v for one, _ in met.values() for k, v in one.skipped.items()}}
-    unknown = [] if own.multilabel else sorted({p.label for s, _ in met.values() for p in s.pictures} - {*own.classes})
-    notes = [summary(left)] if left else []
-    notes += [*own.remarks, *(f"class '{name}' of a test folder is unknown" for name in unknown)]
+def _left_out(found: Division) -> dict[str, str]:
+    own = found.own
+    notes = [*([summary(own.skipped)] if own.skipped else []), *own.remarks, *remarks_on_tests(found)]
     return {"left out": "; ".join(notes)} if notes else {}
 
 
-def _warnings(own: Survey, fit: list[Picture], kept: list[Picture], met: Mapping[str, Chosen]) -> dict[str, str]:
+def _warnings(found: Division, used: Mapping[str, Sequence[Picture]]) -> dict[str, str]:
+    own, fit, kept = found.own, found.fit, found.kept
     notes = [*warnings(own, fit, kept)]
     groups = {p.group for p in own.pictures} - {""}
-    for name, (one, part) in met.items():
-        notes += alike(f"test '{name}'", one, part, own, [*fit, *kept])
+    for name, part in used.items():
+        notes += alike(f"test '{name}'", found.tests[name][0], part, own, [*fit, *kept])
         if shared := sorted(groups & {p.group for p in part}):
             notes.append(f"test '{name}' has {len(shared):,} groups of the data, such as '{shared[0]}'")
     return {"warnings": "; ".join(notes)} if notes else {}

@@ -17,7 +17,8 @@ from PIL import Image, ImageOps
 from torch.utils.data import DataLoader
 
 from meada.datasets.examples import check_map_style, first_key
-from meada.datasets.pictures.decode import eight_bits, flat
+from meada.datasets.pictures.decode import eight_bits, flat, upright
+from meada.datasets.pictures.survey import content_hash
 from meada.errors import MeadaError
 from meada.files import write_text
 from meada.images.inputs import in_unit_range
@@ -25,7 +26,7 @@ from meada.images.inputs import in_unit_range
 IMAGE_KEYS = ("image", "img", "images", "picture", "pixel_values", "x")
 LABEL_KEYS = ("label", "labels", "fine_label", "class", "target", "y")
 CHANNELS = (1, 3, 4)
-CHECKED = 16  # labels that are compared on resume
+CHECKED = 16  # items that are compared on resume
 
 
 class Columns(NamedTuple):
@@ -43,10 +44,10 @@ def pictures_of(data: Any, folder: Path, *, name: str = "data", group: str = "")
     """
     if isinstance(data, str | Path):
         return Path(data)
-    columns = _columns(data)
+    columns = _columns(data, name.rstrip("0123456789"))
     listing = folder / f"{name}.csv"
     if listing.is_file():
-        _same_labels(data, columns, listing)
+        _same_items(data, columns, listing)
         return listing
     (folder / name).mkdir(parents=True, exist_ok=True)
     lines = list[list[Any]]()
@@ -60,12 +61,12 @@ def pictures_of(data: Any, folder: Path, *, name: str = "data", group: str = "")
     return listing
 
 
-def _columns(data: Any) -> Columns:
+def _columns(data: Any, name: str) -> Columns:
     kinds = "a folder, a CSV file, a Dataset or a Hugging Face dataset"
     if isinstance(data, tuple | list | DataLoader):
         hint = ": give its .dataset" if isinstance(data, DataLoader) else ""
-        raise MeadaError(f"data must be {kinds}, got {type(data).__name__}{hint}")
-    check_map_style(data, kinds, "write its pictures to a folder CLASS/*.png")
+        raise MeadaError(f"{name} must be {kinds}, got {type(data).__name__}{hint}")
+    check_map_style(data, kinds, "write its pictures to a folder CLASS/*.png", name)
     features = getattr(data, "features", None)
     if isinstance(features, Mapping):
         return _of_features(features)
@@ -161,18 +162,34 @@ def _cells(y: int | str | tuple[int, ...], names: Sequence[str], digits: int) ->
         raise MeadaError(f"labels must be below the {len(names):,} classes of the data set, got {y}")
 
 
-def _same_labels(data: Any, columns: Columns, listing: Path) -> None:
-    """Refuse to resume with another data set: compare the length and some of the labels."""
+def _same_items(data: Any, columns: Columns, listing: Path) -> None:
+    """Refuse to resume with another data set: compare the length, and labels and pixels of some items.
+
+    Pixels are not compared if they change from one read to the next, as under random transforms.
+    """
     heading, *rows = csv.reader(listing.read_text(encoding="utf-8").splitlines())
     if len(rows) != len(data):
         raise MeadaError(f"{listing} must list the data set given, got {len(rows):,} pictures for its {len(data):,}")
-    digits = len(rows[0][1])
+    digits, seen = len(rows[0][1]), dict[int, str]()
     for k in sorted({i * len(data) // CHECKED for i in range(CHECKED)}):
-        now = [str(cell) for cell in _cells(_label(_entry(data[k], columns.label, k), k), columns.names, digits)]
+        item = data[k]
+        now = [str(cell) for cell in _cells(_label(_entry(item, columns.label, k), k), columns.names, digits)]
         if rows[k][1 : 1 + len(now)] != now:
             raise MeadaError(
                 f"{listing} must list the data set given, got label {rows[k][1]} for {now[0]} in item {k:,}"
             )
+        seen[k] = content_hash(_picture(_entry(item, columns.image, k), k))
+    other = [k for k, one in seen.items() if _differs(listing.parent / rows[k][0], one)]
+    again = lambda k: content_hash(_picture(_entry(data[k], columns.image, k), k))
+    if other and all(again(k) == one for k, one in seen.items()):
+        raise MeadaError(f"{listing} must list the data set given, got other pixels in item {other[0]:,}")
+
+
+def _differs(file: Path, content: str) -> bool:
+    try:
+        return content_hash(upright(file)) != content
+    except MeadaError:  # a file that cannot be read is left out by the survey, and named
+        return False
 
 
 def _described(x: Any) -> str:

@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from torch import nn
 
 from meada import __version__
 from meada.datasets import Task
-from meada.datasets.folder import folder
+from meada.datasets.folder import Division, divide, load_task, remarks_on_tests
 from meada.datasets.from_python import pictures_of
 from meada.datasets.pictures.survey import summary, survey
 from meada.deploy.model import PLAN, save_model
@@ -24,6 +24,7 @@ from meada.networks.embedding import head_name, head_of
 from meada.robustify.budget import Budget, measure
 from meada.robustify.outcome import ABOUT, FORMAT, RULE, Outcome, card, entropy_limit, judge, seconds
 from meada.robustify.page import training_views, write_report
+from meada.robustify.pictures import hashes, same_pictures
 from meada.robustify.plan import HELD_OUT, Plan, Request, default_seconds, duration, plan_for
 from meada.robustify.progress import Bar, progress
 from meada.robustify.rule import run_to_run, smallest_difference
@@ -39,7 +40,7 @@ KEYS = ("request", "plan", "budget")  # needed to resume
 
 
 def robustify(
-    data: Any, out: str | Path, *, test: Sequence[Any] = (),
+    data: Any, out: str | Path, *, test: Any = (),
     network: str | None = None, weights: str | Path | None = None, model: str | Path | None = None,
     minutes: float | None = None, seed: int = 0, side: int | None = None, group: str = "",
     settings: Sequence[str] = (), quiet: bool = False, say: Say = print,
@@ -50,8 +51,8 @@ def robustify(
         data: a folder ``CLASS/*.jpg`` or ``DOMAIN/CLASS/*.jpg``, a CSV file of path,label, a torch ``Dataset`` of
             (image, label) or a Hugging Face dataset.
         out: the folder to write to; repeat the same call to resume an interrupted one.
-        test: pictures from other sources, in any of these forms, with the same classes; not used for training or
-            for choosing the delivered model.
+        test: pictures from other sources with the same classes, in any of these forms, or a list of several; not used
+            for training or for choosing the delivered model.
         network: a name (``meada list``), FILE.py:function, module:function or timm:NAME.
         weights: a file of initial weights for ``network``.
         model: an existing model (a folder or file of meada) to score next to the candidates.
@@ -69,11 +70,14 @@ def robustify(
     home, there = Path(out), Path(out).resolve()
     if not (there / PLAN).is_file() and there.exists() and (not there.is_dir() or _taken(there)):
         raise MeadaError(f"--out must be a new folder or one that robustify began, got {home}")
+    if not isinstance(group, str):
+        raise MeadaError(f"group must be a column of the CSV file or a regular expression, got {type(group).__name__}")
+    tests = test if isinstance(test, list | tuple | Iterator) else [test]
     kept = lambda one, name: _place(pictures_of(one, home.absolute() / "pictures", name=name, group=group))
     request = Request(
-        data=kept(data, "data"), tests=tuple(kept(one, f"test{k}") for k, one in enumerate(test, 1)),
-        network=_network(network or ""), weights=_place(weights), model=_place(model), minutes=minutes, seed=seed,
-        side=side, group=group, changes=tuple(settings),
+        data=kept(data, "data"), tests=tuple(kept(one, f"test{k}") for k, one in enumerate(tests, 1)),
+        network=_network(network or ""), weights=_place(weights, "weights"), model=_place(model, "model"),
+        minutes=minutes, seed=seed, side=side, group=group, changes=tuple(settings),
     )  # fmt: skip
     say = (lambda text: None) if quiet else say
     request.check()
@@ -99,7 +103,10 @@ def planned(request: Request, out: Path, *, say: Say, bar: Bar) -> Work:
         request.same_as(held["request"], out)
         say(f"resuming {out}")
         budget = Budget.read(held["budget"])
-        return Work(request, out, load(request, budget.whole, bar), Plan(**held["plan"]), budget)
+        divided = division(request, budget.whole, bar)
+        if "pictures" in held:  # plans made before pictures were compared have none
+            same_pictures(hashes(divided), held["pictures"], out)
+        return Work(request, out, load(divided, budget.whole, bar), Plan(**held["plan"]), budget)
     began = time.monotonic()
     found = survey(Path(request.data), group=request.group, tell=bar.reading)
     for remark in [*found.remarks, *([f"in {found.root} {summary(found.skipped)}"] if found.skipped else [])]:
@@ -107,7 +114,10 @@ def planned(request: Request, out: Path, *, say: Say, bar: Bar) -> Work:
     n, changes = len(found.pictures), load_table(list(request.changes))
     held_out = round(HELD_OUT * n)
     whole = plan_for(n - held_out, held_out, found.side, request, changes)
-    work = Work(request, out, load(request, whole, bar), whole)
+    divided = division(request, whole, bar)
+    for remark in remarks_on_tests(divided):
+        say(f"warning: {remark}")
+    work = Work(request, out, load(divided, whole, bar), whole)
     check_network(work)  # and the person's own model: refused now rather than after the training
     if request.model:
         own_model(work)
@@ -121,6 +131,7 @@ def planned(request: Request, out: Path, *, say: Say, bar: Bar) -> Work:
     write_json(path, {
         "format": FORMAT_OF_PLAN, "request": asdict(request), "plan": work.plan.model_dump(),
         "seconds": budget.seconds(work.plan), "budget": budget.as_json(),
+        "pictures": {name: "".join(part.values()) for name, part in hashes(divided).items()},
     })  # fmt: skip
     _announce(task, work.plan, budget, say)
     return work
@@ -144,12 +155,17 @@ def check_network(work: Work) -> None:
         )
 
 
-def load(request: Request, plan: Plan, bar: Bar) -> Task:
-    """Read the pictures, resized to the plan's side."""
-    return folder(
-        path=request.data, tests=request.tests, side=plan.side, seed=request.seed, held_out=plan.held_out,
-        group=request.group, test=plan.test or None, multilabel=True, tell=bar.reading,
+def division(request: Request, plan: Plan, bar: Bar) -> Division:
+    """Scan the pictures and split them."""
+    return divide(
+        request.data, request.tests, held_out=plan.held_out, seed=request.seed, group=request.group, multilabel=True,
+        tell=bar.reading,
     )  # fmt: skip
+
+
+def load(divided: Division, plan: Plan, bar: Bar) -> Task:
+    """Read the pictures, resized to the plan's side."""
+    return load_task(divided, side=plan.side, test=plan.test or None, tell=bar.reading)
 
 
 def _announce(task: Task, plan: Plan, budget: Budget, say: Say) -> None:
@@ -165,8 +181,9 @@ def _announce(task: Task, plan: Plan, budget: Budget, say: Say) -> None:
     total, limit = sum(budget.seconds(plan).values()), budget.limit
     over = "" if total <= limit else f"; this is the smallest plan, and it does not fit into {duration(limit)}"
     say(f"expected time: about {duration(total)}{over}")
-    least = smallest_difference(plan.shifted, run_to_run(budget.train, plan.pretrained))
-    say(f"{plan.shifted:,} held-out pictures under shifts: differences below {least:.1f} points cannot be detected")
+    shifted = min(plan.shifted, budget.held_out)
+    least = smallest_difference(shifted, run_to_run(budget.train, plan.pretrained))
+    say(f"{shifted:,} held-out pictures under shifts: differences below {least:.1f} points cannot be detected")
 
 
 def deliver(work: Work) -> Outcome:
@@ -214,7 +231,9 @@ def _read(path: Path) -> dict[str, Any]:
     return held
 
 
-def _place(path: Any) -> str:
+def _place(path: Any, name: str = "data") -> str:
+    if not isinstance(path, str | Path | None):
+        raise MeadaError(f"{name} must be a path, got {type(path).__name__}")
     return str(Path(path).resolve()) if path else ""
 
 

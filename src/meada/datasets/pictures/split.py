@@ -108,12 +108,13 @@ def _whole_units(found: Sequence[Unit], held_out: float, seed: int) -> set[str]:
 
 def warnings(own: Survey, fit: Sequence[Picture], kept: Sequence[Picture]) -> Iterator[str]:
     """Warnings about a biased held-out score."""
-    if missing := sorted(set(own.classes) - _shown(own, kept)):
+    if missing := sorted(set(own.classes) - shown(own, kept)):
         yield f"{len(missing)} classes have no held-out picture, such as '{missing[0]}'"
     yield from alike("held-out", own, kept, own, fit)
 
 
-def _shown(own: Survey, pictures: Sequence[Picture]) -> set[str]:
+def shown(own: Survey, pictures: Sequence[Picture]) -> set[str]:
+    """Classes that have a picture among ``pictures``."""
     if not own.multilabel:
         return {p.label for p in pictures}
     return {name for k, name in enumerate(own.classes) if any(p.labels[k] for p in pictures)}

@@ -43,6 +43,11 @@ class Look(NamedTuple):
     coarse: str  # difference hash in hexadecimal digits: nearly the same for pictures that look alike
 
 
+def content_hash(image: Image.Image) -> str:
+    """Hash of size and pixels."""
+    return sha256(f"{image.size}".encode() + image.tobytes()).hexdigest()[:32]
+
+
 def difference_hash(image: Image.Image) -> str:
     """Perceptual hash: signs of horizontal brightness differences on an 8 x 8 grid, as 16 hexadecimal digits.
 
@@ -196,9 +201,8 @@ def _look(root: Path, files: Sequence[str], tell: Count | None) -> list[Look | s
     def one(file: str) -> Look | str:
         try:
             pixels = upright(root / file, lenient=True)
-            content = sha256(f"{pixels.size}".encode() + pixels.tobytes()).hexdigest()[:32]
             with Image.open(root / file, formats=picture_formats()) as image:
-                return Look(*image.size, content, difference_hash(pixels))
+                return Look(*image.size, content_hash(pixels), difference_hash(pixels))
         except MeadaError as error:
             return str(error)
 
