@@ -19,6 +19,7 @@ from meada.deploy.model import open_model
 from meada.errors import MeadaError
 from meada.evaluation import predict
 from meada.evaluation.selection import fixed_subset
+from meada.robustify import outcome as outcome_module
 from meada.robustify import pipeline, robustify, stages
 from meada.robustify.rule import run_to_run, smallest_difference
 from meada.robustify.scoring import corrupted
@@ -82,8 +83,9 @@ def test_a_folder_with_every_trap_becomes_a_model(trapped, elsewhere, tiny, tmp_
 
 
 def test_the_delivered_model_is_the_file_at_the_top_and_scores_what_is_written(photos, tiny, tmp_path, monkeypatch):
-    true = pipeline.temperature
-    monkeypatch.setattr(pipeline, "temperature", lambda *given: {**true(*given), "value": 2.5})  # 1 would show nothing
+    true = outcome_module.temperature
+    fixed = lambda *given: {**true(*given), "value": 2.5}  # 1 would show nothing
+    monkeypatch.setattr(outcome_module, "temperature", fixed)
     outcome = robustify(photos, tmp_path / "out", **tiny)
     model = open_model(tmp_path / "out" / "model.safetensors", **_trusting(tiny))
     own = load_file(tmp_path / "out" / "candidates" / f"{outcome.delivered}.safetensors")

@@ -285,14 +285,10 @@ def _scores(outcome: Outcome) -> Table:
     every, scale = outcome.content["candidates"], outcome.content["temperature"]
     if scale["value"] != 1:
         every = {f"{outcome.delivered}, before temperature scaling": scale["unscaled"], **every}
-    rows = tuple(
-        (name, title, one[group]["ece"], one[group]["nll"])
-        for name, one in every.items()
-        for group, title in list(GROUPS.items())[:2]
-    )
-    columns = ("candidate", "pictures", "ECE", "NLL (nats)")
-    title = "Calibration; of the delivered model with its temperature"
-    return Table(title, columns, rows, {"ECE": 3, "NLL (nats)": 3})
+    groups = list(GROUPS.items())[:2]
+    rows = tuple((name, title, one[k]["ece"], one[k]["nll"]) for name, one in every.items() for k, title in groups)
+    about, columns = "Calibration; delivered with its temperature", ("candidate", "pictures", "ECE", "NLL (nats)")
+    return Table(about, columns, rows, {"ECE": 3, "NLL (nats)": 3})
 
 
 def pair(outcome: Outcome) -> tuple[str, str]:
