@@ -77,6 +77,18 @@ def test_every_kind_of_picture_gives_the_same(folder):
     assert len(model.predict(folder / "photos")) == len(model.predict(f"{folder}/photos/*.png")) == 3
 
 
+def test_a_turned_picture_is_turned_back_whether_given_or_read(folder, tmp_path):
+    model, exif = meada.load(folder / "model.safetensors"), Image.Exif()
+    exif[0x0112] = 6  # turn right to see it upright
+    Image.open(folder / "photos" / "0.png").save(tmp_path / "turned.png", exif=exif)
+    by_path, given = (model.predict(one)[0] for one in (tmp_path / "turned.png", Image.open(tmp_path / "turned.png")))
+    assert given == by_path != model.predict(folder / "photos" / "0.png")[0]
+    broken = Image.new("RGB", (4, 4))
+    broken.info["exif"] = b"Exif\0\0garbage"
+    with pytest.raises(MeadaError, match="a picture must have readable EXIF data, got not a TIFF file"):
+        model.predict(broken)
+
+
 def test_another_size_is_resized_as_in_training(folder):
     model = meada.load(folder / "model.safetensors")
     large = Image.open(folder / "photos" / "0.png").resize((96, 64), Image.Resampling.BICUBIC)

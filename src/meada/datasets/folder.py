@@ -6,7 +6,7 @@ from pathlib import Path
 
 from meada.datasets.pictures.listing import Picture, list_pictures
 from meada.datasets.pictures.parts import load, provenance, spread
-from meada.datasets.pictures.split import alike, split, warnings
+from meada.datasets.pictures.split import alike, constants, split, warnings
 from meada.datasets.pictures.survey import MIN_CLASSES, Survey, summary, survey
 from meada.datasets.task import Samples, Task
 from meada.errors import MeadaError, check_range
@@ -52,6 +52,8 @@ def folder(
         )
     if len(own.classes) < MIN_CLASSES and not own.multilabel:
         raise MeadaError(f"{path} must have at least two classes, got one, '{own.classes[0]}'")
+    if own.multilabel and len(constant := constants(own)) == len(own.classes):
+        raise MeadaError(f"{path} must have a label that some pictures have and others lack, got {constant[0]} for all")
     whole, kept = split(own, held_out=held_out, seed=seed)
     fit = spread(whole, train)
     found = targets(tests, own, group=group, cache=cache, tell=tell)
