@@ -98,10 +98,16 @@ def targets(
     return found
 
 
-def read_pictures(path: Path, classes: Sequence[str] | None, side: int) -> Samples:
-    """All pictures of a folder whose class is in ``classes`` (default: all classes), in order."""
+def read_pictures(path: Path, classes: Sequence[str] | None, side: int, *, strict: bool = False) -> Samples:
+    """All pictures of a folder whose class is in ``classes`` (default: all classes), in order.
+
+    Other classes are left out or, if ``strict``, refused.
+    """
     found = survey(path)
     classes = found.classes if classes is None else classes
+    unknown = [name for name in found.classes if name not in classes]
+    if strict and unknown:
+        raise MeadaError(f"{path} must have no classes but {_few(classes)}, got '{unknown[0]}'")
     known = [p for p in found.pictures if p.label in classes]
     if not known:
         raise MeadaError(f"{path} must have some of the classes {_few(classes)}, got {_few(found.classes)}")
