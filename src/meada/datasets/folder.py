@@ -12,6 +12,7 @@ from meada.datasets.task import Samples, Task
 from meada.errors import MeadaError, check_range
 from meada.machine.terminal import Count
 
+SOURCE = "source"  # name of the held-out pictures in ``meada evaluate``, not of a test
 Chosen = tuple[Survey, list[Picture]]  # a folder, and those of its pictures that are used
 
 
@@ -94,7 +95,7 @@ def targets(
             if not known:
                 got = f"{_few(classes)}, got {_few(one.classes)}"
                 raise MeadaError(f"test '{test}' must have some of the classes {got}")
-            found[_free(domain, Path(test), {*found, *own.domains})] = (one, known)
+            found[_free(domain, Path(test), {*found, *own.domains, SOURCE})] = (one, known)
     return found
 
 
