@@ -18,12 +18,15 @@ from typer.testing import CliRunner
 import meada
 from meada.cli.main import app
 from meada.corruptions import CORRUPTIONS
+from meada.datasets import Samples, Task
 from meada.datasets.folder import folder
 from meada.deploy.model import open_model
 from meada.errors import MeadaError
 from meada.evaluation import predict
 from meada.evaluation.selection import fixed_subset
 from meada.robustify import pipeline, robustify, stages
+from meada.robustify.budget import Budget, Costs
+from meada.robustify.plan import Request, plan_for
 from meada.robustify.scoring import corrupted
 from meada.runs.checkpoint import save_weights
 from meada.runs.recipe import make
@@ -64,6 +67,7 @@ def test_a_folder_with_every_trap_becomes_a_model(trapped, elsewhere, tiny, tmp_
     warnings = "\n".join(line for line in said if line.startswith("warning"))
     assert "class 'empty' is left out" in warnings and "4 files are left out" in warnings
     assert any("points cannot be detected" in line for line in said)
+    assert any(line.endswith("3 classes; 12 pictures in 1 test folder") for line in said)
 
     held = json.loads((out / "outcome.json").read_text())
     assert held == json.loads(json.dumps(outcome.content))
@@ -192,6 +196,17 @@ def test_a_delivered_model_is_evaluated_on_the_pictures_its_run_held_out(photos,
 def test_a_test_called_source_is_not_taken_for_the_held_out_pictures(photos, elsewhere):
     task = folder(path=str(photos), tests=[str(elsewhere.rename(elsewhere.parent / "source"))], side=8)
     assert list(task.targets) == [f"{elsewhere.parent.name}-source"]
+
+
+@pytest.mark.parametrize("n, end", [(0, "3 classes"), (2, "3 classes; 30 pictures in 2 test folders")])
+def test_test_folders_are_counted_in_words(n, end):
+    samples = Samples(torch.zeros(15, 3, 1, 1, dtype=torch.uint8), torch.zeros(15, dtype=torch.int64))
+    task = Task(("a", "b", "c"), samples, samples, {str(k): samples for k in range(n)}, ("data",))
+    plan = plan_for(15, 15, 32, Request("data"))
+    budget = Budget(60.0, 0.0, plan, Costs(1.0, 1.0, 1.0, 1.0), 15, 15, (15,) * n, ())
+    said: list[str] = []
+    pipeline._announce(task, plan, budget, said.append)
+    assert said[0].endswith(end)
 
 
 def test_a_finished_folder_is_not_trained_again_and_another_command_is_refused(photos, tiny, tmp_path):
