@@ -150,6 +150,30 @@ def test_a_row_of_labels_is_several_labels():
         as_task(data, side=8)
 
 
+@pytest.mark.parametrize("wrap", [lambda y: np.array([y]), lambda y: torch.tensor([y]), lambda y: [float(y)]])
+def test_a_class_number_in_an_array_of_one_is_a_class_number(wrap):
+    """As MedMNIST gives it, of two classes too."""
+    task = as_task(Items(12, lambda k: (pixels(k), wrap(k % 2))), side=8)
+    assert task.classes == ("0", "1") and not task.multilabel
+
+
+def test_labels_that_never_vary_are_named():
+    data = Items(20, lambda k: (pixels(k), [k % 2, 1, 0]), classes=["ill", "human", "alien"])
+    warned = as_task(data, side=8, multilabel=True).provenance["warnings"]
+    assert "labels must differ between pictures, got 'human' = 1 and 'alien' = 0 for all of them" in warned
+    with pytest.raises(MeadaError, match="must have a label that some pictures have and others lack, got 'label0' = 1"):
+        as_task(Items(20, lambda k: (pixels(k), [1, 0])), side=8, multilabel=True)
+
+
+def test_read_only_and_reversed_arrays_are_read_without_a_warning(recwarn):
+    def make(k: int) -> Any:
+        image = pixels(k)[::-1]
+        image.flags.writeable = False
+        return image, k % 2
+
+    assert len(as_task(Items(12, make), side=8).train) == 10 and not [str(one.message) for one in recwarn]
+
+
 class ClassLabel:
     names = ("ill", "well")
 
@@ -193,6 +217,16 @@ class Stream(IterableDataset[Any]):
         (Items(3, lambda k: (pixels(k).astype(np.int64), 0)), "must be uint8, uint16 or floats .* got torch.int64"),
         (Items(3, lambda k: (torch.randn(3, 8, 8) * 2, 0)), r"must have values in \[0, 1\], got values from"),
         (Items(3, lambda k: (np.zeros((5, 5, 5, 3), np.uint8), 0)), r"got shape \(5, 5, 5, 3\) in item 0"),
+        (Items(3, lambda k: (pixels(k)[:0], 0)), r"must have at least one pixel, got shape \(0, 8, 3\) in item 0"),
+        (
+            Items(3, lambda k: (torch.rand(3, 8, 0), 0)),
+            r"must have at least one pixel, got shape \(3, 8, 0\) in item 0",
+        ),
+        (
+            Items(3, lambda k: (Image.new("L", (8, 0)), 0)),
+            r"must have at least one pixel, got shape \(8, 0\) in item 0",
+        ),
+        (Items(3, lambda k: (pixels(k), [0.5])), "must be class numbers from 0 up, names, .* got .0.5. in item 0"),
         (Items(3, lambda k: (pixels(k), 5), classes=["a", "b"]), "must be below the 2 classes of the data set, got 5"),
         (Items(3, lambda k: (pixels(k), 5) if k < 2 else 3), "item 2 of the data set must have an image and a label"),
     ],

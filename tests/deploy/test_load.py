@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import meada
 from meada.cli.main import app
 from meada.deploy.model import method_folder, save_model
+from meada.deploy.predictions import prepared
 from meada.errors import MeadaError
 from meada.runs.network import build_network
 from meada.runs.recipe import resolve
@@ -75,6 +76,37 @@ def test_every_kind_of_picture_gives_the_same(folder):
     assert wanted.entropy == pytest.approx(-sum(float(q) * math.log(q) for q in p), abs=1e-5)
     assert len(model.predict([path, pixels, tensor])) == 3
     assert len(model.predict(folder / "photos")) == len(model.predict(f"{folder}/photos/*.png")) == 3
+
+
+def test_a_folder_is_scored_by_the_models_own_classes_and_size(folder, tmp_path, monkeypatch):
+    """The model's classes are cat, dog, cow; the folder has no cat, and its names sort as cow, dog."""
+    monkeypatch.setenv("MEADA_CACHE", str(tmp_path / "cache"))
+    model, rng = meada.load(folder / "model.safetensors"), np.random.default_rng(1)
+    for name in ("cow", "dog"):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for k in range(3):
+            Image.fromarray(rng.integers(0, 256, (48, 40, 3), np.uint8)).save(tmp_path / "photos" / name / f"{k}.png")
+    images = torch.stack(list(prepared(sorted(tmp_path.rglob("*.png")), 32)))
+    scores = meada.evaluate(model, tmp_path / "photos")
+    assert scores == pytest.approx(meada.evaluate(model, (images, [2, 2, 2, 1, 1, 1])))
+    assert meada.evaluate(model, {"photos": tmp_path / "photos"}, side=32) == {"photos": scores}
+    with pytest.raises(MeadaError, match=r"does not take images of shape \(3, 64, 64\)"):  # lenet: 32 alone
+        meada.evaluate(model, tmp_path / "photos", side=64)
+    (tmp_path / "photos" / "dog").rename(tmp_path / "photos" / "pig")
+    with pytest.raises(MeadaError, match="photos must have no classes but cat, dog, cow, got 'pig'"):
+        meada.evaluate(model, tmp_path / "photos")
+
+
+def test_a_turned_picture_is_turned_back_whether_given_or_read(folder, tmp_path):
+    model, exif = meada.load(folder / "model.safetensors"), Image.Exif()
+    exif[0x0112] = 6  # turn right to see it upright
+    Image.open(folder / "photos" / "0.png").save(tmp_path / "turned.png", exif=exif)
+    by_path, given = (model.predict(one)[0] for one in (tmp_path / "turned.png", Image.open(tmp_path / "turned.png")))
+    assert given == by_path != model.predict(folder / "photos" / "0.png")[0]
+    broken = Image.new("RGB", (4, 4))
+    broken.info["exif"] = b"Exif\0\0garbage"
+    with pytest.raises(MeadaError, match="a picture must have readable EXIF data, got not a TIFF file"):
+        model.predict(broken)
 
 
 def test_another_size_is_resized_as_in_training(folder):

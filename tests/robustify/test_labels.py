@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from typer.testing import CliRunner
 
 import meada
+from meada.cli.main import app
 from meada.datasets import Samples, Task
 from meada.deploy.model import save_model
 from meada.entropy import bernoulli_entropy, softmax_entropy
@@ -125,6 +127,14 @@ def test_a_csv_of_several_labels_becomes_a_model(listed, tmp_path, single):
                   .permute(2, 0, 1)[None] / 255).sigmoid()[0].double()  # fmt: skip
     assert probability == pytest.approx(float(torch.maximum(p, 1 - p).prod()), abs=1e-4)
     assert 0 <= entropy <= 2 * math.log(2)
+    evaluated = CliRunner().invoke(app, ["evaluate", str(out), "--json"])
+    scores, written = json.loads(evaluated.stdout)["source"], held["candidates"][held["delivered"]]["held_out"]
+    assert scores.keys() == written.keys() and scores["n"] == 8
+    assert all(scores[key] == pytest.approx(written[key]) for key in ("accuracy", "exact_match", "balanced_accuracy"))
+    attacked = CliRunner().invoke(app, ["evaluate", str(out), "--pgd", "2"])
+    assert str(attacked.exception) == "--pgd must be 0 for a model of several labels per picture, got 2"
+    with pytest.raises(MeadaError, match="net must have one label per picture, got a model of several"):
+        meada.evaluate(model, (torch.rand(2, 3, 32, 32), [0, 1]))
     save_model(tmp_path / "one.safetensors", model.net, model.recipe, model.classes)
     with pytest.raises(MeadaError, match="--model must be of several labels per picture, got one of one label"):
         two = Samples(torch.zeros(2, 3, 4, 4, dtype=torch.uint8), TRUTH[:2])

@@ -3,17 +3,22 @@
 import json
 import re
 import sys
+import tomllib
 from inspect import signature
 from pathlib import Path
 
 import numpy as np
 import pytest
+import tomli_w
 import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
+from typer.testing import CliRunner
 
 import meada
+from meada.cli.main import app
 from meada.corruptions import CORRUPTIONS
+from meada.datasets import Samples, Task
 from meada.datasets.folder import folder
 from meada.deploy.model import open_model
 from meada.errors import MeadaError
@@ -21,8 +26,12 @@ from meada.evaluation import predict
 from meada.evaluation.selection import fixed_subset
 from meada.robustify import outcome as outcome_module
 from meada.robustify import pipeline, robustify, stages
+from meada.robustify.budget import Budget, Costs
+from meada.robustify.plan import Request, plan_for
 from meada.robustify.rule import run_to_run, smallest_difference
 from meada.robustify.scoring import corrupted
+from meada.runs.checkpoint import save_weights
+from meada.runs.recipe import make
 
 NETWORK = """
 from torch import nn
@@ -62,6 +71,7 @@ def test_a_folder_with_every_trap_becomes_a_model(trapped, elsewhere, tiny, tmp_
     assert "class 'empty' is left out" in warnings and "4 files are left out" in warnings
     assert "warning: test elsewhere: 1 file is left out: red/text.jpg is not a readable picture" in warnings
     assert any("points cannot be detected" in line for line in said)
+    assert any(line.endswith("3 classes; 12 pictures in 1 test folder") for line in said)
 
     held = json.loads((out / "outcome.json").read_text())
     assert held == json.loads(json.dumps(outcome.content))
@@ -154,6 +164,54 @@ def test_a_command_that_was_killed_carries_on_to_the_same_bits(photos, tiny, tmp
         assert files[0].read_bytes() == files[1].read_bytes(), name
     assert (tmp_path / "whole/model.safetensors").read_bytes() == (tmp_path / "again/model.safetensors").read_bytes()
     assert resumed.content["candidates"] == whole.content["candidates"]
+
+
+def _evaluated(*words: object) -> dict[str, dict[str, float]]:
+    got = CliRunner().invoke(app, ["evaluate", *map(str, words), "--json"])
+    if got.exception:
+        raise got.exception
+    return json.loads(got.stdout)
+
+
+def test_a_delivered_model_is_evaluated_on_the_pictures_its_run_held_out(photos, elsewhere, single, tmp_path):
+    """By groups and with a share of its own: a split by the defaults would score pictures that were trained on."""
+    out, group, said = tmp_path / "out", r"(\d+)\.", []
+    how = dict(group=group, side=32, network="lenet", settings=(*QUICK, "held_out=0.4", "test=6"), say=said.append)
+    found = robustify(photos, out, test=[elsewhere], **how).content
+    written = found["candidates"][found["delivered"]]
+    scores = _evaluated(out)
+    assert list(scores) == ["source", "elsewhere"] and scores["source"]["n"] == 12 and scores["elsewhere"]["n"] == 6
+    assert scores["source"]["accuracy"] == pytest.approx(written["held_out"]["accuracy"])
+    assert scores["elsewhere"]["accuracy"] == pytest.approx(written["tests"]["elsewhere"]["accuracy"])
+    assert _evaluated(out, "--on", "elsewhere") == {"elsewhere": scores["elsewhere"]}
+    own = folder(path=str(photos), side=32, held_out=0.4, group=group).validation
+    model = open_model(out)
+    assert torch.equal(make("data", model.recipe.data).validation.images, own.images)
+
+    old = tomllib.loads(model.about["recipe_toml"])
+    old["data"] = {key: old["data"][key] for key in ("name", "path", "side", "seed")}
+    save_weights(tmp_path / "old.safetensors", model.net, {**model.about, "recipe_toml": tomli_w.dumps(old)})
+    picture = photos / "red" / "0.png"
+    assert open_model(tmp_path / "old.safetensors").predict(picture) == model.predict(picture)
+    Image.new("RGB", (40, 40), "white").save(photos / "red" / "77.png")
+    with pytest.raises(MeadaError, match="the pictures of 'photos' must be divided as in .* may have been trained on"):
+        _evaluated(out)
+
+
+def test_a_test_called_source_is_not_taken_for_the_held_out_pictures(photos, elsewhere):
+    task = folder(path=str(photos), tests=[str(elsewhere.rename(elsewhere.parent / "source"))], side=8)
+    assert list(task.targets) == [f"{elsewhere.parent.name}-source"]
+
+
+@pytest.mark.parametrize("n, end", [(0, "3 classes"), (2, "3 classes; 30 pictures in 2 test folders")])
+def test_test_folders_are_counted_in_words(n, end):
+    samples = Samples(torch.zeros(15, 3, 1, 1, dtype=torch.uint8), torch.zeros(15, dtype=torch.int64))
+    task = Task(("a", "b", "c"), samples, samples, {str(k): samples for k in range(n)}, ("data",))
+    plan = plan_for(15, 15, 32, Request("data"))
+    budget = Budget(60.0, 0.0, plan, Costs(1.0, 1.0, 1.0, 1.0), 15, 15, (15,) * n, ())
+    said: list[str] = []
+    pipeline._announce(task, plan, budget, said.append)
+    assert said[0].endswith(end)
 
 
 def test_a_finished_folder_is_not_trained_again_and_another_command_is_refused(photos, tiny, tmp_path):

@@ -4,7 +4,7 @@ import math
 from csv import writer
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +13,11 @@ from meada.errors import MeadaError, nearest
 from meada.files import json_text, write_json, write_text
 from meada.machine.terminal import SafeConsole, printable, progress
 
+OUTCOME = "outcome.json"  # of a finished run of meada robustify
+
 if TYPE_CHECKING:
+    from torch import nn
+
     from meada.datasets import Samples, Task
     from meada.deploy.model import Model
     from meada.deploy.predictions import Prediction
@@ -21,7 +25,10 @@ if TYPE_CHECKING:
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="The folder of a finished run or of meada robustify.")],
-    on: Annotated[list[str] | None, typer.Option(help="Domains. [default: all that the recipe names]")] = None,
+    on: Annotated[
+        list[str] | None,
+        typer.Option(help="Domains; source: the held-out pictures. [default: all that the recipe names]"),
+    ] = None,
     rule: Annotated[str, typer.Option(help="Rule of the checkpoint: last, source_val, crafted or oracle.")] = "last",
     pgd: Annotated[int, typer.Option(min=0, help="Also attack N images per domain (PGD), for meada report.")] = 0,
     as_json: Json = False,
@@ -32,7 +39,6 @@ def evaluate(
     Example: meada evaluate runs/meada-3 --on svhn --json
     """
     from meada.deploy.model import PLAN, open_model
-    from meada.evaluation import evaluate as score
     from meada.evaluation.attack import under_attack
     from meada.reports.page.text import print_scores
     from meada.runs.network import load_model
@@ -46,9 +52,13 @@ def evaluate(
     recipe = model.recipe if model else folder.load_recipe(trust or ())
     refuse_untrusted({"data": recipe.data, "network": recipe.network})
     task = make("data", recipe.data)
-    chosen = _domains(task, on or [])
+    if (run / OUTCOME).is_file():  # robustify of version 0.1 wrote none
+        _refuse_other_split(run / OUTCOME, task)
+    if pgd and task.multilabel:
+        raise MeadaError(f"--pgd must be 0 for a model of several labels per picture, got {pgd}")
+    chosen = _domains(task, on or (["source", *task.targets] if delivered else [*task.targets]))
     net = model.net if model else load_model(folder, len(task.classes), rule, trust or ())
-    scores = score(net, {name: (s.images, s.labels) for name, s in chosen.items()})
+    scores = _scores(net, chosen, multilabel=task.multilabel)
     if pgd:
         targets = chosen if on else {"source": task.validation, **chosen}
         attack = {"rule": rule, **under_attack(net, targets, n=pgd)}
@@ -65,12 +75,36 @@ def evaluate(
 
 
 def _domains(task: "Task", names: list[str]) -> "dict[str, Samples]":
-    """The named domains, by default every target of the task."""
+    """The named domains of the task."""
     known = {"source": task.validation, **({"clean": task.clean} if task.clean else {}), **task.targets}
     for name in names:
         if name not in known:
             raise MeadaError(f"unknown domain '{name}': " + nearest(name, known))
-    return {name: known[name] for name in names or task.targets}
+    return {name: known[name] for name in names}
+
+
+def _scores(net: "nn.Module", domains: "dict[str, Samples]", *, multilabel: bool) -> dict[str, Any]:
+    from meada.evaluation import evaluate as score
+    from meada.evaluation.score import finite_logits
+    from meada.robustify.scoring import full_score
+
+    if multilabel:
+        return {name: full_score(finite_logits(net, s.images, name), s.labels) for name, s in domains.items()}
+    return score(net, {name: (s.images, s.labels) for name, s in domains.items()})
+
+
+def _refuse_other_split(outcome: Path, task: "Task") -> None:
+    """Refuse pictures that were added or removed after the run: the split is then another one."""
+    from meada.runs.run_folder import read_json
+
+    found = read_json(outcome).get("provenance")
+    before = found if isinstance(found, dict) else {}
+    for name in task.sources:
+        if name in before and before[name] != task.provenance[name]:
+            raise MeadaError(
+                f"the pictures of '{name}' must be divided as in {outcome} ({before[name]}), got "
+                f"{task.provenance[name]}: held-out pictures may have been trained on"
+            )
 
 
 def predict(
@@ -171,8 +205,8 @@ def push(
     """Upload a model and its card to the Hugging Face Hub.
 
     Log in first (hf auth login). Others use it by meada.load("hf://USER/NAME") or meada predict hf://USER/NAME.
-    Only model.safetensors and the card (as README.md) are uploaded; both name the folders of the training
-    pictures as they were typed.
+    Only model.safetensors and the card (as README.md) are uploaded; they name the folders of the training
+    pictures and of --test.
 
     Example: meada push hardened ada/cells --private
     """

@@ -58,12 +58,15 @@ def pool_of(data: Any, folder: Path, *, side: int = 224) -> Pool:
     return Pool(*on_disk(reader(readable(data, streams=False), READ, workers, collate), len(data), folder))
 
 
-def arrays(data: Any, side: int) -> tuple[Tensor, Labels] | None:
-    """Images and labels of two arrays or of a folder (memory-mapped); None for other kinds of data."""
-    if isinstance(data, str | Path):  # CLASS/*.jpg; classes are numbered in the order of their names
+def arrays(data: Any, side: int, classes: Sequence[str] | None = None) -> tuple[Tensor, Labels] | None:
+    """Images and labels of two arrays or of a folder (memory-mapped); None for other kinds of data.
+
+    The classes ``CLASS/*.jpg`` of a folder are numbered as in ``classes``, by default in the order of their names.
+    """
+    if isinstance(data, str | Path):
         from meada.datasets.folder import read_pictures
 
-        samples = read_pictures(Path(data), None, side)
+        samples = read_pictures(Path(data), classes, side, strict=True)
         return samples.images, samples.labels
     if not isinstance(data, tuple | list):
         return None

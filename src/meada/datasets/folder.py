@@ -7,12 +7,13 @@ from pathlib import Path
 
 from meada.datasets.pictures.listing import Picture, list_pictures
 from meada.datasets.pictures.parts import load, provenance, spread
-from meada.datasets.pictures.split import alike, shown, split, warnings
+from meada.datasets.pictures.split import alike, constants, shown, split, warnings
 from meada.datasets.pictures.survey import MIN_CLASSES, Survey, grouped, summary, survey
 from meada.datasets.task import Samples, Task
 from meada.errors import MeadaError, check_range
 from meada.machine.terminal import Count
 
+SOURCE = "source"  # name of the held-out pictures in ``meada evaluate``, not of a test
 Chosen = tuple[Survey, list[Picture]]  # a folder, and those of its pictures that are used
 
 
@@ -74,6 +75,8 @@ def divide(
         )
     if len(own.classes) < MIN_CLASSES and not own.multilabel:
         raise MeadaError(f"{path} must have at least two classes, got one, '{own.classes[0]}'")
+    if own.multilabel and len(constant := constants(own)) == len(own.classes):
+        raise MeadaError(f"{path} must have a label that some pictures have and others lack, got {constant[0]} for all")
     fit, kept = split(own, held_out=held_out, seed=seed)
     return Division(own, fit, kept, targets(tests, own, group=group, cache=cache, tell=tell))
 
@@ -120,14 +123,20 @@ def targets(
             if not known:
                 got = f"{_few(classes)}, got {_few(one.classes)}"
                 raise MeadaError(f"test '{test}' must have some of the classes {got}")
-            found[_free(domain, Path(test), {*found, *own.domains})] = (one, known)
+            found[_free(domain, Path(test), {*found, *own.domains, SOURCE})] = (one, known)
     return found
 
 
-def read_pictures(path: Path, classes: Sequence[str] | None, side: int) -> Samples:
-    """All pictures of a folder whose class is in ``classes`` (default: all classes), in order."""
+def read_pictures(path: Path, classes: Sequence[str] | None, side: int, *, strict: bool = False) -> Samples:
+    """All pictures of a folder whose class is in ``classes`` (default: all classes), in order.
+
+    Other classes are left out or, if ``strict``, refused.
+    """
     found = survey(path)
     classes = found.classes if classes is None else classes
+    unknown = [name for name in found.classes if name not in classes]
+    if strict and unknown:
+        raise MeadaError(f"{path} must have no classes but {_few(classes)}, got '{unknown[0]}'")
     known = [p for p in found.pictures if p.label in classes]
     if not known:
         raise MeadaError(f"{path} must have some of the classes {_few(classes)}, got {_few(found.classes)}")

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
+from PIL import Image
 from torch.utils.data import DataLoader
 
 from meada.datasets.examples import check_map_style, first_key
-from meada.datasets.pictures.decode import eight_bits, flat, upright
+from meada.datasets.pictures.decode import flat, upright, upright_rgb
 from meada.datasets.pictures.survey import content_hash
 from meada.errors import MeadaError
 from meada.files import write_text
@@ -97,11 +97,14 @@ def _entry(item: Any, key: Any, k: int) -> Any:
 
 def _picture(x: Any, k: int) -> Image.Image:
     """Convert an image of any kind to 8-bit RGB."""
+    if 0 in (shape := x.size if isinstance(x, Image.Image) else getattr(x, "shape", ())):
+        raise MeadaError(f"images must have at least one pixel, got shape {tuple(shape)} in item {k:,}")
     if isinstance(x, Image.Image):
-        return flat(eight_bits(ImageOps.exif_transpose(x)))
+        return upright_rgb(x)
     if not isinstance(x, torch.Tensor | np.ndarray):
         raise MeadaError(f"images must be PIL images, arrays or tensors, got {_described(x)} in item {k:,}")
-    pixels = _bytes(torch.as_tensor(np.asarray(x.detach().cpu() if isinstance(x, torch.Tensor) else x)), k)
+    array = x.detach().cpu().numpy() if isinstance(x, torch.Tensor) else x
+    pixels = _bytes(torch.from_numpy(np.require(array, requirements=["C", "W"])), k)  # torch warns of read-only ones
     if pixels.ndim == 2:
         return Image.fromarray(pixels).convert("RGB")
     if pixels.ndim != 3 or not {pixels.shape[0], pixels.shape[2]} & set(CHANNELS):
@@ -129,10 +132,12 @@ def _label(y: Any, k: int) -> int | str | tuple[int, ...]:
         values = np.asarray(y)
     except (TypeError, ValueError):
         values = np.asarray(None)
-    if values.ndim == 0 and values.dtype.kind in "iub" and int(values) >= 0:
-        return int(values)
-    if values.ndim == 1 and values.dtype.kind in "iubf" and np.isin(values, (0, 1)).all():
+    row = values.ndim == 1 and values.dtype.kind in "iubf" and bool(np.isin(values, (0, 1)).all())
+    if row and len(values) > 1:
         return tuple(int(value) for value in values)
+    one = values.size == 1 and values.ndim < 2  # MedMNIST gives a class number as an array of shape (1,)
+    if one and (row or values.dtype.kind in "iub") and int(values.item()) >= 0:
+        return int(values.item())
     raise MeadaError(f"labels must be class numbers from 0 up, names, or a row of 0 and 1, got {y!r:.60} in item {k:,}")
 
 

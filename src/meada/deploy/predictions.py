@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from meada.datasets.pictures.decode import ENDINGS, decode, eight_bits, flat, large_ones_too
+from meada.datasets.pictures.decode import ENDINGS, decode, large_ones_too, upright_rgb
 from meada.deploy.model import Model
 from meada.entropy import bernoulli_entropy, softmax_entropy
 from meada.errors import MeadaError
@@ -104,7 +104,7 @@ def prepared(pictures: Any, side: int) -> Iterator[Tensor]:
         for path in pictures_in([Path(pictures)]):
             yield _tensor(_decoded(path, side))
     elif isinstance(pictures, Image.Image):
-        small = flat(eight_bits(pictures)).resize((side, side), Image.Resampling.BILINEAR)
+        small = upright_rgb(pictures).resize((side, side), Image.Resampling.BILINEAR)
         yield _tensor(np.ascontiguousarray(np.asarray(small).transpose(2, 0, 1)))
     elif isinstance(pictures, Tensor):
         yield from _resized(pictures, side)

@@ -42,10 +42,11 @@ def _logits(net: nn.Module, x: Tensor) -> Logits:
 
 
 def _outputs(
-    net: nn.Module, data: Any, size: int, world: World | None, side: int
+    net: nn.Module, data: Any, size: int, world: World | None, side: int | None
 ) -> Generator[tuple[Logits, Labels], None, None]:
     """Yield logits and labels of batches of ``size``, without keeping them in memory."""
-    pair = arrays(data, side)
+    classes, own_side = _of_model(net)
+    pair = arrays(data, own_side if side is None else side, classes)
     if world and world.size > 1 and pair is not None:
         logits = predict(net, pair[0], batch_size=size, world=world)
         yield from zip(logits.split(size), pair[1].split(size), strict=True)
@@ -55,6 +56,19 @@ def _outputs(
         for x, y in batches(pair or data, size):
             for part, truth in zip(x.split(size), y.cpu().split(size), strict=True):
                 yield _logits(net, part), truth
+
+
+def _of_model(net: nn.Module) -> tuple[tuple[str, ...] | None, int]:
+    """Class names and picture size of a model of ``meada.load``; of another network none and 224."""
+    model = unwrap(net)
+    classes, side = getattr(model, "classes", None), getattr(model, "side", None)
+    if not isinstance(classes, tuple) or not isinstance(side, int):
+        return None, 224
+    if getattr(model, "multilabel", False):
+        raise MeadaError(
+            "net must have one label per picture, got a model of several: meada evaluate scores it by its folder"
+        )
+    return classes, side
 
 
 def _shared_out(net: nn.Module, images: Tensor, batch_size: int, world: World) -> Logits:
@@ -152,14 +166,15 @@ def by_severity(logits: Logits, labels: Labels, severities: int) -> dict[str, li
 def evaluate(
     net: nn.Module, domains: Any, *, batch_size: int = 256, severities: int = 0,
     each: Callable[[str, Logits, Labels], None] | None = None,
-    world: World | None = None, step: int | None = None, side: int = 224,
+    world: World | None = None, step: int | None = None, side: int | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Score a network on each domain: accuracy (%), number of images, ECE, NLL (nats) and Brier score.
 
     ``{name: data}`` gives ``{name: {"accuracy", "n", "ece", "nll", "brier"}}``; data without a name gives its scores.
     Data is ``(images, labels)``, a ``Dataset``, a ``DataLoader``, a Hugging Face dataset or the path of a folder
-    ``CLASS/*.jpg`` (resized to ``side``; classes in the order of their names), read a batch at a time. Images are
-    floats in [0, 1] or uint8.
+    ``CLASS/*.jpg``, read a batch at a time. Images are floats in [0, 1] or uint8. The pictures of a folder are resized
+    to ``side`` (default: that of a model of ``meada.load``, else 224), and its classes are numbered as those of the
+    model, or else in the order of their names.
 
     Where every domain is a corruption, its ``severities`` in equal parts one after the other, each has
     its scores by severity too. ``each`` is handed the logits that a domain's scores come from. Logits
@@ -187,7 +202,7 @@ def evaluate(
 
 
 def _scored(
-    net: nn.Module, data: Any, batch_size: int, world: World | None, side: int, *, keep: bool
+    net: nn.Module, data: Any, batch_size: int, world: World | None, side: int | None, *, keep: bool
 ) -> tuple[PerImage, list[Tensor]]:
     """Numbers per image for the scores, and all logits and labels if they are kept."""
     found, kept = PerImage(), list[tuple[Logits, Labels]]()

@@ -170,10 +170,9 @@ def load(divided: Division, plan: Plan, bar: Bar) -> Task:
 
 def _announce(task: Task, plan: Plan, budget: Budget, say: Say) -> None:
     kind = "labels, several per picture" if task.multilabel else "classes"
-    say(
-        f"{budget.train:,} pictures to train on, {budget.held_out:,} held out, {len(task.classes)} {kind}; "
-        f"{sum(map(len, task.targets.values())):,} pictures in {len(task.targets)} tests"
-    )
+    sizes = [len(one) for one in task.targets.values()]
+    tests = f"; {sum(sizes):,} pictures in {len(sizes)} test folder{'s' * (len(sizes) > 1)}" if sizes else ""
+    say(f"{budget.train:,} pictures to train on, {budget.held_out:,} held out, {len(task.classes)} {kind}{tests}")
     if warned := task.provenance.get("warnings"):
         say(f"warning: {warned}")
     for key, value in plan.model_dump().items():

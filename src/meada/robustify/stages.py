@@ -46,18 +46,21 @@ class Work:
 
     def recipe(self, rate: float = 0.0) -> Recipe:
         """The recipe that rebuilds the network of a candidate."""
-        plan = self.plan
+        plan, request = self.plan, self.request
         network: dict[str, Any] = {"name": plan.network}
         if plan.weights:
             network |= {"weights": plan.weights, "partial": True}
         elif plan.pretrained:
             network |= {"pretrained": True}
         return resolve({
-            "name": "robustify", "seed": self.request.seed, "network": network, "method": {"name": "erm"},
-            "data": {"name": "folder", "path": self.request.data, "side": plan.side, "seed": self.request.seed},
+            "name": "robustify", "seed": request.seed, "network": network, "method": {"name": "erm"},
+            "data": {  # all that decides which pictures are held out, so that no other ones are scored as held out
+                "name": "folder", "path": request.data, "tests": request.tests, "side": plan.side, "seed": request.seed,
+                "held_out": plan.held_out, "group": request.group, "test": plan.test or None, "multilabel": True,
+            },
             "plan": {"rounds": 0, "min_steps": 0, "total_steps": plan.steps, "batch_size": plan.batch_size},
             "descent": plan.descent(rate or plan.hardened_rate).model_dump(),
-        }, trust=[self.request.network] if self.request.network else ())  # fmt: skip
+        }, trust=[request.network] if request.network else ())  # fmt: skip
 
     def fresh(self) -> nn.Module:
         """The network before training: pretrained weights with a random head, or random weights."""

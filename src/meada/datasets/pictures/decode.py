@@ -44,6 +44,15 @@ def upright(path: Path, *, lenient: bool = False) -> Image.Image:
         return flat(eight_bits(turned) if lenient else turned)
 
 
+def upright_rgb(image: Image.Image) -> Image.Image:
+    """:func:`upright` of a picture given as an object, with ``lenient``."""
+    try:
+        turned = ImageOps.exif_transpose(image)
+    except SyntaxError as error:
+        raise MeadaError(f"a picture must have readable EXIF data, got {error}") from None
+    return flat(eight_bits(turned))
+
+
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
     """Turn whatever Pillow raises into one sentence about the file."""

@@ -107,10 +107,18 @@ def _whole_units(found: Sequence[Unit], held_out: float, seed: int) -> set[str]:
 
 
 def warnings(own: Survey, fit: Sequence[Picture], kept: Sequence[Picture]) -> Iterator[str]:
-    """Warnings about a biased held-out score."""
+    """Warnings about a biased held-out score and about labels that cannot be learned."""
+    if constant := constants(own):
+        yield f"labels must differ between pictures, got {' and '.join(constant[:3])} for all of them"
     if missing := sorted(set(own.classes) - shown(own, kept)):
         yield f"{len(missing)} classes have no held-out picture, such as '{missing[0]}'"
     yield from alike("held-out", own, kept, own, fit)
+
+
+def constants(own: Survey) -> list[str]:
+    """Multi-label: the labels that every picture or none has, as ``'name' = 1``."""
+    columns = zip(own.classes, zip(*(p.labels for p in own.pictures), strict=True), strict=False)  # one label: none
+    return [f"'{name}' = {int(values[0])}" for name, values in columns if len(set(values)) == 1]
 
 
 def shown(own: Survey, pictures: Sequence[Picture]) -> set[str]:
