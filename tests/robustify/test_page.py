@@ -86,7 +86,7 @@ def test_where_plain_is_delivered_the_page_says_so(outcome: Outcome, scores: Sco
     outcome.content.update(delivered="plain", verdict="Delivered: plain. Within noise.")
     said = answer(outcome)
     assert said.startswith("No: plain fine-tuning is delivered. Within noise.")
-    assert "hardened 100.0 % against 66.7 % on shop" in said
+    assert "the accuracy of hardened and plain is 100.0 % and 66.7 % on shop" in said
     (_, picture, _) = blocks(outcome, scores, "Is it better?")
     assert isinstance(picture, Chart) and [s.name for s in picture.series] == ["plain", "hardened"]
     titles = [one.title for one in sections(outcome, scores, VIEWS)]

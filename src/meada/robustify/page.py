@@ -89,8 +89,7 @@ def sections(outcome: Outcome, scores: Scores, views: Gallery) -> Iterator[Secti
 
 def answer(outcome: Outcome) -> str:
     """One or two sentences: whether the delivered model is better, by how much and at what cost."""
-    held, name = outcome.content, outcome.delivered
-    total = held["seconds"]["total"]
+    held, name, total = outcome.content, outcome.delivered, outcome.content["seconds"]["total"]
     if name == "plain":
         verdict = outcome.verdict.replace("Delivered: plain.", "No: plain fine-tuning is delivered.")
         return f"{verdict}{_tests(outcome)} The comparison took {duration(total)}.{_own(held)}"
@@ -113,9 +112,10 @@ def _tests(outcome: Outcome) -> str:
     """The accuracy of both models of :func:`pair` on every test folder."""
     plain, other = pair(outcome)
     tests = {name: outcome.content["candidates"][name]["tests"] for name in (plain, other)}
-    each = [f"{one['accuracy']:.1f} % against {tests[plain][test]['accuracy']:.1f} % on {test}"
+    each = [f"{one['accuracy']:.1f} % and {tests[plain][test]['accuracy']:.1f} % on {test}"
             for test, one in tests[other].items()]  # fmt: skip
-    return f" On test pictures, which were not used to choose: {other} {', '.join(each)}." if each else ""
+    where = "On test pictures, which were not used to choose"
+    return f" {where}, the accuracy of {other} and plain is {', '.join(each)}." if each else ""
 
 
 def _own(held: dict[str, Any]) -> str:
