@@ -1,6 +1,7 @@
 """Running means of a network's weights, and points on the line between two sets of weights."""
 
 from collections.abc import Collection, Mapping
+from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -8,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from meada.errors import MeadaError
+from meada.networks.freezing import temporarily
 from meada.pool import Pool
 from meada.streams import stream
 
@@ -70,19 +72,13 @@ def renew_batch_norm(net: nn.Module, pool: Pool, *, batch_size: int, seed: int, 
     layers = [layer for layer in net.modules() if isinstance(layer, _BatchNorm) and layer.track_running_stats]
     if not layers:
         return
-    modes, momenta = [(module, module.training) for module in net.modules()], [layer.momentum for layer in layers]
     order, device = torch.randperm(len(pool), generator=stream(seed, "renew batch norm")), next(net.parameters()).device
-    try:
-        net.eval()
+    with ExitStack() as stack:
+        stack.enter_context(temporarily([*net.modules()], "training", False))
+        stack.enter_context(temporarily(layers, "training", True))
+        stack.enter_context(temporarily(layers, "momentum", None))  # a plain mean over the batches
         for layer in layers:
             layer.reset_running_stats()
-            layer.momentum = None  # a plain mean over the batches
-            layer.train()
         for index in order.split(batch_size)[:batches]:
             if len(index) > 1 or len(order) == 1:
                 net(pool.batch(index).x.to(device))
-    finally:
-        for layer, momentum in zip(layers, momenta, strict=True):
-            layer.momentum = momentum
-        for module, mode in modes:
-            module.training = mode

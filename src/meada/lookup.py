@@ -52,6 +52,16 @@ def lookup(
     return makers[prefix](rest) if prefix in makers else _function(kind, allowed)
 
 
+def call(kind: str, name: str, function: Callable[..., Any], /, **arguments: Any) -> Any:
+    """Call the function that :func:`lookup` found; a fault of the user's own code is one sentence with its name."""
+    try:
+        return function(**arguments)
+    except Exception as error:
+        if isinstance(error, MeadaError) or not isinstance(name, Trusted):
+            raise
+        raise MeadaError(f"{kind} '{name}' fails with {first_line(error)}") from error
+
+
 def trusted(name: str, trust: Iterable[str]) -> str:
     """The user's form of ``name``: the same, or the same file and function in another folder.
 

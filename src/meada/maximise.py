@@ -81,7 +81,7 @@ def perturb(
             score = _paper_score(passes, x0, y0, objective, posterior)
             return ascend(score, pixels(), x0, {"image": x0}, steps=steps, step_size=eta, direction=direction)
 
-        x, y = (v.clone() if v.is_inference() else v for v in (x, y))  # autograd refuses inference tensors
+        x, y = _ordinary(x), _ordinary(y)
         blocks = zip(x.detach().split(size), y.split(size), strict=True)
         return torch.cat([harder(x0, y0) for x0, y0 in blocks])
 
@@ -146,10 +146,11 @@ def hard_views(
     if rows.shape != (len(x),) or (len(x) and rows.dtype.kind not in "iu"):
         raise MeadaError(f"index must have one integer per image ({len(x)}), got shape {rows.shape} of {rows.dtype}")
     objective, found = Objective(beta=beta, gamma=gamma), find_space(space)
-    keys: dict[str, Any] = {"k": k, "hardness": hardness, "seed": seed, "step": step, "rows": rows}
     with torch.inference_mode(False):  # of the caller, whose images could not be trained on
-        x, y = (v.clone() if v.is_inference() else v for v in (x, y))
-        return tilted_views(net, x, y, found, objective, **keys, embedding=embedding)
+        x, y = _ordinary(x), _ordinary(y)
+        return tilted_views(
+            net, x, y, found, objective, k=k, hardness=hardness, seed=seed, step=step, rows=rows, embedding=embedding
+        )
 
 
 @torch.no_grad()
@@ -158,8 +159,9 @@ def tilted_views(
     k: int, hardness: float, seed: int, step: int, rows: Any, embedding: str | None = None,
 ) -> Images:  # fmt: skip
     """``hard_views`` without input checks; ``y`` may be a matrix of independent labels."""
-    keys: dict[str, Any] = {"k": k, "hardness": hardness, "seed": seed, "step": step, "rows": rows}
-    chosen = chosen_candidates(net, x, y, space, objective, **keys, embedding=embedding)
+    chosen = chosen_candidates(
+        net, x, y, space, objective, k=k, hardness=hardness, seed=seed, step=step, rows=rows, embedding=embedding
+    )
     return space.view(x, view_random(seed, step, chosen, rows), step)
 
 
@@ -206,6 +208,11 @@ def scoring(
             return values.double().cpu().numpy()
 
         yield score
+
+
+def _ordinary(values: Tensor) -> Tensor:
+    """A copy of a tensor made in inference mode, which autograd refuses; any other as it is."""
+    return values.clone() if values.is_inference() else values
 
 
 def _paper_score(passes: Passes, x0: Images, y: Labels, objective: Objective, posterior: Posterior) -> Score:

@@ -121,7 +121,7 @@ class Budget:
         aim = SLACK * (self.limit - self.prepared)
         fits = lambda p: sum(self.seconds(p).values()) <= aim
         plan = largest(self.shrunk, fits)
-        if plan.trial_steps == self.whole.trial_steps or plan.trial_steps:
+        if plan.trial_steps or not self.whole.trial_steps:
             return plan
         return largest(lambda s: self.shrunk(s).model_copy(update={"trial_steps": 0}), fits)
 

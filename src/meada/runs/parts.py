@@ -9,7 +9,7 @@ from torch import nn
 
 from meada.datasets import DATASETS, Task
 from meada.errors import MeadaError
-from meada.lookup import Trusted, accepting, first_line, is_code, lookup, needs_code, trusted
+from meada.lookup import Trusted, accepting, call, first_line, is_code, lookup, needs_code, trusted
 from meada.methods import METHODS, Method
 from meada.methods.parts.compose import AUGMENTS
 from meada.networks import NETWORKS
@@ -54,12 +54,7 @@ def make(kind: str, table: Mapping[str, Any], **more: Any) -> Any:
     # The weights of built-in networks come from an installed package, checked by its digest.
     if arguments.get("pretrained") and name not in NETWORKS and not isinstance(name, Trusted):
         raise MeadaError(f"'{name}' with pretrained = true downloads weights; pass --{kind} {name} to allow it")
-    try:
-        made = function(**arguments, **more)
-    except Exception as error:
-        if isinstance(error, MeadaError) or not isinstance(name, Trusted):
-            raise
-        raise MeadaError(f"{kind} '{name}' fails with {first_line(error)}") from error
+    made = call(kind, name, function, **arguments, **more)
     wanted = GIVES.get(kind, object)
     if not isinstance(made, wanted):
         raise MeadaError(f"{kind} '{name}' must give a {wanted.__name__}, got {type(made).__name__}")

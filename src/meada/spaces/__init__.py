@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from meada.errors import MeadaError
-from meada.lookup import Trusted, first_line, lookup
+from meada.lookup import call, lookup
 from meada.spaces.colour_curve import colour_curve
 from meada.spaces.combine import chain, one_of, skip_mix
 from meada.spaces.deep import deep
@@ -40,13 +40,7 @@ def find_space(space: str | Space) -> Space:
         raise MeadaError(
             f"space must be a name or a meada.Space, got {type(space).__name__}{hint if callable(space) else ''}"
         )
-    function = lookup("space", space, SPACES)
-    try:
-        made = function()
-    except Exception as error:
-        if isinstance(error, MeadaError) or not isinstance(space, Trusted):
-            raise
-        raise MeadaError(f"space '{space}' fails with {first_line(error)}") from error
+    made = call("space", space, lookup("space", space, SPACES))
     if not isinstance(made, Space):
         raise MeadaError(f"space '{space}' must return a meada.Space, got {type(made).__name__}")
     return made
