@@ -283,6 +283,17 @@ def test_the_page_names_its_records_and_their_commands(four, make):
     assert "| Noise control | last |" in text and "| Noise control | the paper" not in text
 
 
+@pytest.mark.parametrize(
+    ("capability", "first"), [("AVX2", "ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 "), ("AVX512", "")]
+)
+def test_a_command_keeps_to_the_vector_instructions_of_its_record(four, capability, first):
+    for run in four:
+        record = json.loads((run / "record.json").read_text())
+        record["environment"]["cpu_capability"] = capability
+        (run / "record.json").write_text(json.dumps(record))
+    assert f"`{first}OMP_NUM_THREADS=2 meada train digits/meada --seed 1 --out NEW`" in page(find_runs(four))
+
+
 def test_calibration_is_shown_by_domain(four):
     text = part(page(find_runs(four)), "Calibration")
     # ECE of a domain here is (100 - accuracy) / 1000: 0.070 and 0.068 on SVHN for ERM

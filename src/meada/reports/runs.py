@@ -17,6 +17,9 @@ from meada.runs.identity import experiment_settings, recipe_in
 from meada.runs.recipe import Recipe, load_recipe, parse_toml
 from meada.runs.run_folder import RunFolder, read_json
 
+# Keep a processor with wider vectors to the instructions of the record's own: LeNet's records repeat to the bit.
+NARROWER = {"AVX2": "ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 "}
+
 # A type or several, a list of one shape, or a table: its known keys (with "!" those that must be there), under "*" all
 # others.
 Shape = Any
@@ -105,7 +108,7 @@ class Run:
 
     @property
     def command(self) -> str:
-        """The command that repeats the training, with the same number of threads."""
+        """The command that repeats the training, with the same number of threads and the same vector instructions."""
         if self.changed is None:
             recipe = f"{self.folder.recipe}"
         else:
@@ -113,8 +116,9 @@ class Run:
             sets = (f"--set {shlex.quote(f'{k}={v}')}" for k, v in values.items())
             scale = [f"--scale {self.settings.scaled:g}"] if self.settings.scaled != 1 else []
             recipe = " ".join([self.settings.name, f"--seed {self.seed}", *sets, *scale])
-        threads = self.record["environment"]["threads"]
-        return f"OMP_NUM_THREADS={threads} meada train {recipe} --out NEW"
+        where = self.record["environment"]
+        narrower = NARROWER.get(where.get("cpu_capability", ""), "")
+        return f"{narrower}OMP_NUM_THREADS={where['threads']} meada train {recipe} --out NEW"
 
     def results(self, rule: str) -> dict[str, dict[str, Any]]:
         return self.record["results"].get(rule, {})

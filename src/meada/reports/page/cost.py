@@ -14,7 +14,8 @@ REFERENCE = "meada"  # its end is what time to accuracy is measured to
 SOURCE = (
     "Source: accuracy on held-out images of the training domains at the last step. With the same version of torch, "
     "kind of processor and number of threads a command repeats its record to the bit; elsewhere within rounding, which "
-    "training magnifies."
+    "training magnifies. The variables before some commands keep newer processors to the vector instructions of the "
+    "record: with them LeNet's records repeat to the bit, EfficientNet-Lite0's do not."
 )
 
 
