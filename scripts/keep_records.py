@@ -18,6 +18,8 @@ SMALL = {"label": torch.uint8, "guess": torch.uint8, "confidence": torch.float16
 
 
 def keep(run: RunFolder, out: Path) -> None:
+    if not (run.finished and run.predictions.exists()):
+        raise SystemExit(f"{run.path} must be a finished run with predictions, got none")
     kept = RunFolder(out / run.path.name)
     for file in (run.recipe, run.record, run.log):
         write_bytes(kept.path / file.name, file.read_bytes())

@@ -14,7 +14,8 @@ from meada.reports.page import to_markdown
 from meada.reports.page import write as write_page
 from meada.reports.page.blocks import Chart, Page
 from meada.reports.page.cost import reached, seconds_at
-from meada.reports.page.paper import printed
+from meada.reports.page.groups import experiments
+from meada.reports.page.paper import compare_with_paper, printed, rounds_section
 from meada.reports.page.table1 import shipped, table1
 from meada.reports.runs import find_runs
 from meada.reproduce.sets import short, with_rounds
@@ -65,7 +66,7 @@ def make(tmp_path):
             "results": {**dict.fromkeys(RULES, results), "oracle": chosen},
         }))  # fmt: skip
         scores = scores or {10_000: sum(accuracies) / 3}
-        lines = [json.dumps({"step": 100, "round": 1})]
+        lines = [json.dumps({"step": 100 * k, "round": k}) for k in range(1, 1 + max(1, len(maximise)))]
         lines += [json.dumps({"step": t, "scores": {"oracle": v}}) for t, v in scores.items()]
         (folder / "log.jsonl").write_text("\n".join(lines) + "\n")
         return folder
@@ -162,7 +163,7 @@ def test_the_papers_order_is_judged_whole_and_step_by_step(make, four):
     text = ranked((31.0, 34.0, 37.0))
     assert "| ada - erm | svhn | last | +2.00 (-0.48 to +4.48) | 3 of 3 |" in text
     assert "| svhn | last | 3 of 3 | 0.0046 |" in text  # 1 / 216
-    assert "last: **confirmed** (p = 0.0046 on svhn, 0.0046 on mnist_m; 3 of 4 steps above 0" in text
+    assert "last: **trend confirmed** (p = 0.0046 on svhn, 0.0046 on mnist_m; 3 of 4 steps above 0" in text
     assert "oracle: **neither confirmed nor refuted**" in ranked((29.0, 34.0, 49.0))
     assert "last: **refuted**" in ranked((40.0, 42.0, 44.1), ada_on_mnist_m=49.0)
     assert not ranked((40.0,))  # one seed
@@ -200,6 +201,65 @@ def test_time_is_minimisation_and_the_rounds_before(make):
     assert "| ERM | 45.00 (10,000) | 45.00 (10,000) |" in text and "2 threads of some CPU" in text
     curve = charts(made)["time-digits"].series[1]
     assert (curve.x, curve.y) == (pytest.approx((2.0, 20.0, 1700 / 60)), (40.0, 50.0, 60.0))
+
+
+def test_rounds_are_counted_from_the_step_that_the_log_has(make):
+    """A plan may be in epochs: its min_steps are no steps then."""
+    folder = make(load_recipe("digits/meada", seed=0), minimise=1000.0, maximise=[100.0], scores={5000: 50.0})
+    lines = [{"step": 2000, "round": 1}, {"step": 1000, "scores": {"oracle": 40.0}}]
+    (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (run,) = find_runs([folder])
+    assert (seconds_at(run, 1000), seconds_at(run, 2001)) == pytest.approx((100.0, 300.1))
+
+
+def test_a_seed_without_a_candidate_in_time_does_not_blank_the_row(make):
+    slow = make(load_recipe("digits/meada", seed=1), minimise=5000.0, scores={10_000: 70.0})
+    runs = [make(load_recipe("digits/erm", seed=s), minimise=600.0, scores={10_000: 45.0}) for s in (0, 1)]
+    runs += [make(load_recipe("digits/meada", seed=0), minimise=600.0, scores={10_000: 60.0}), slow]
+    text = part(to_markdown(table1(find_runs(runs), REPRODUCE), {}, Path()), "Accuracy in equal time")
+    assert "| ME-ADA | 60.00 (10,000; 1 of 2 seeds) | 60.00 (10,000; 1 of 2 seeds) |" in text
+
+
+def test_other_recipes_are_not_compared_with_the_paper(make):
+    """Neither in the whole report nor in Figure 1: short runs and those of a study are other experiments."""
+    short_runs = [make(load_recipe("digits/erm", ["plan.total_steps=700"], seed=s), 20.0, 30.0, 50.0) for s in range(3)]
+    study = [make(with_rounds(short("meada", [], s).recipe, 2), 99.0, 99.0, 99.0) for s in range(4)]
+    twice = make(with_rounds(load_recipe("digits/meada", seed=0), 2), 38.0, 60.0, 80.0)
+    full = [make(load_recipe("digits/meada", seed=s), 40.0 + s, 60.0, 80.0) for s in range(3)]
+    (found,) = experiments(find_runs([*short_runs, *study, twice, *full]))
+    sections = (compare_with_paper(found, ["last"]), rounds_section(found, "last"))
+    text = to_markdown(Page("", sections), {}, Path())
+    assert "| ERM | last" not in part(text, "Comparison with the paper") and "41.00 | 3 | 42.00" in text
+    assert "| ME-ADA | 2 | 38.00 (n=1) |" in part(text, "Figure 1: accuracy by number of rounds")
+
+
+def test_a_repeated_run_is_named_and_left_out(make):
+    runs = [make(load_recipe("digits/erm", seed=0), accuracy, 50.0, 80.0) for accuracy in (30.0, 90.0)]
+    text = page(find_runs(runs))
+    assert "| ERM | last | 30.00 |" in text and f"{runs[1].name} repeats {runs[0].name} and is left out." in text
+
+
+def test_crafted_rows_of_different_lists_of_shifts_are_noted(four):
+    assert "other lists of shifts" not in page(find_runs(four))
+    record = json.loads((four[0] / "record.json").read_text())
+    record["selected"] = {"crafted": {"step": 10, "families": ["noise"]}}
+    (four[0] / "record.json").write_text(json.dumps(record))
+    assert "In rows 'crafted' of ERM some seeds chose by other lists" in page(find_runs(four))
+
+
+@pytest.mark.parametrize("cut", ["oracle", "accuracy", "ece"])
+def test_a_damaged_record_is_named_in_one_sentence(four, cut):
+    record = json.loads((four[0] / "record.json").read_text())
+    if cut == "oracle":  # another seed less, no more
+        del record["results"]["oracle"]
+    else:
+        record["results"]["last"]["svhn"][cut] = None
+    (four[0] / "record.json").write_text(json.dumps(record))
+    if cut == "accuracy":
+        with pytest.raises(MeadaError, match=r"record\.json"):
+            page(find_runs(four))
+    else:
+        assert "## Table 1" in page(find_runs(four))
 
 
 def test_times_of_different_machines_are_not_compared(make):
@@ -275,7 +335,7 @@ def test_figure_1_has_every_k_and_erm_at_none(make, tmp_path):
 def test_the_page_names_its_records_and_their_commands(four, make):
     noise = make(load_recipe("digits/noise", seed=2))
     text = page(find_runs([*four, noise]), "meada reproduce digits")
-    assert "Made of 5 records" in text and "syn: no run was tested on it" in text
+    assert "Made of 5 records" in text and "syn: not tested in every run" in text
     for folder in four:
         assert f"`{folder.name}`" in text
     assert "`OMP_NUM_THREADS=2 meada train digits/meada --seed 1 --out NEW`" in text

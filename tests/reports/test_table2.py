@@ -101,6 +101,19 @@ def test_the_notes_say_how_everything_was_chosen(tmp_path):
         assert sentence in text
 
 
+def test_a_checkpoint_from_before_the_first_round_is_marked(tmp_path):
+    """It is a network of plain training, whatever the method is called."""
+    chosen = {"last": {"step": 400}, "source_val": {"step": 100}, "oracle": {"step": 101}}
+    put(tmp_path, "meada", "sketch", 50.0, record={"selected": chosen})
+    (folder,) = tmp_path.iterdir()
+    (folder / "log.jsonl").write_text('{"step": 100, "round": 1, "ce": [0.1, 0.2]}\n')
+    text = markdown(runs(tmp_path))
+    assert "51.0 (n=1)† |" in text and "50.0 (n=1) |" in text and "55.0 (n=1) |" in text
+    assert "†: chosen before the first maximisation round" in text
+    (folder / "log.jsonl").write_text('{"step": 99, "round": 1, "ce": [0.1, 0.2]}\n')
+    assert "†" not in markdown(runs(tmp_path))
+
+
 def test_a_full_run_is_priced_by_what_the_scaled_one_took(tmp_path):
     """600 s for 400 steps, and 300 s for 600 new pictures of 50 ascent steps; evaluation is left at nothing."""
     took = {"minimise": 600.0, "maximise": 300.0, "evaluate": 0.0}

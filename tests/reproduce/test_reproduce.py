@@ -415,15 +415,27 @@ def test_bytes_follow_the_size_of_the_images():
     assert megabytes(load_recipe("digits/erm")) == pytest.approx(4_547_466 * 4 * 10 / 1e6, rel=0.01)
 
 
-@pytest.mark.parametrize("text", ["", "three", "erm", "erm=", "erm=3,5", "3,5", "erm=-1"])
+@pytest.mark.parametrize("text", ["", "three", "erm", "erm=", "erm=3,5", "3,5", "erm=-1", "²", "erm=²"])
 def test_seeds_must_be_numbers(text):
     with pytest.raises(MeadaError, match="--seeds must be a number or METHOD=NUMBER"):
         seeds_by_method(text)
 
 
+def test_a_change_of_the_seed_is_refused():
+    with pytest.raises(MeadaError, match="--set must not name seed: use --seeds"):
+        items_of("digits", ["erm"], 1, ["seed=5"])
+
+
 def test_seeds_by_method_leave_no_place_for_methods():
     with pytest.raises(MeadaError, match="--methods must be left out"):
         seeds_by_method("erm=3", ["erm"])
+
+
+@pytest.mark.parametrize(("what", "seeds", "runs"), [("digits", "erm=2,erm=3", 3), ("figure1", "meada=1,ada=1", 7)])
+def test_a_run_that_is_named_twice_is_run_once(what, seeds, runs, tmp_path):
+    there = Path(__file__).parents[2] / "results" / "digits"  # its records tell the hours
+    said = CliRunner().invoke(app, ["reproduce", what, "--seeds", seeds, "--out", str(there), "--dry-run"])
+    assert said.exit_code == 0 and f"{runs} runs," in said.output
 
 
 def test_a_dry_run_with_seeds_by_method_counts_each(tmp_path):

@@ -46,12 +46,12 @@ def reproduce(
     meada reproduce digits --seeds erm=10,meada=10,ada=5
     """
     from meada.reproduce.runner import refuse_settings
-    from meada.reproduce.sets import FOLDERS, items_of, seeds_by_method
+    from meada.reproduce.sets import FOLDERS, items_of, once, seeds_by_method
 
     refuse_settings(engine, jobs, cores, address, timings or [])
     changes = [*(set_ or []), *([f"scale={scale}"] if scale != 1 else [])]
     parts = seeds_by_method(seeds, [m for m in methods.split(",") if m])
-    items = [item for names, count in parts for item in items_of(what, names, count, changes)]
+    items = once(item for names, count in parts for item in items_of(what, names, count, changes))
     folder = out or Path("results") / FOLDERS.get(what, what)
     if dry_run:
         _list(items, folder, timings or [], jobs)

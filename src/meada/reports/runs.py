@@ -125,9 +125,20 @@ class Run:
 
     def score(self, rule: str, domain: str, domains: Sequence[str], score: str = "accuracy") -> float:
         """The score on one domain, or the ``mean`` over ``domains``."""
-        results = self.results(rule)
-        names = domains if domain == "mean" else (domain,)
-        return sum(float(results[name][score]) for name in names) / len(names)
+        results, names = self.results(rule), domains if domain == "mean" else (domain,)
+        values = [self._number(results.get(name, {}), score, f"{name} under '{rule}'") for name in names]
+        if not values:
+            raise MeadaError(f"{self.folder.record} must have results of at least one domain, got none")
+        return sum(values) / len(values)
+
+    def clean(self, rule: str) -> float:
+        """Accuracy (%) on the source's own test images."""
+        return self._number(self.record.get("clean", {}).get(rule, {}), "accuracy", f"clean images under '{rule}'")
+
+    def _number(self, scores: dict[str, Any], name: str, of: str) -> float:
+        if (value := scores.get(name)) is None:
+            raise MeadaError(f"{self.folder.record} must have '{name}' of {of}, got none")
+        return float(value)
 
     @property
     def minutes(self) -> float:

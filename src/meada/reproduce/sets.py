@@ -52,7 +52,7 @@ def figure2(methods: Sequence[str]) -> list[str]:
 def figure1(methods: Sequence[str], seed: int, changes: list[str]) -> list[Item]:
     """Accuracy against K; K = 3 is the run of Table 1."""
     items = [Item(load_recipe("digits/erm", changes, seed=seed))]
-    for method, rounds in product(methods or ("ada", "meada"), ROUNDS):
+    for method, rounds in product([m for m in methods or ("ada", "meada") if m != "erm"], ROUNDS):
         recipe = load_recipe(f"digits/{method}", changes, seed=seed)
         items.append(Item(with_rounds(recipe, rounds)))
     return items
@@ -114,7 +114,7 @@ def seeds_by_method(text: str, methods: Sequence[str] = ()) -> list[tuple[list[s
         raise MeadaError(f"--methods must be left out where --seeds names the methods, got --seeds {text}")
     parts = [part.rpartition("=") for part in text.split(",")]
     plain = len(parts) == 1 and not parts[0][1]
-    if not all(count.strip().isdigit() and (plain or sign) for _, sign, count in parts):
+    if not all(count.strip().isdecimal() and (plain or sign) for _, sign, count in parts):
         raise MeadaError(f"--seeds must be a number or METHOD=NUMBER,METHOD=NUMBER, got {text}")
     return [([name.strip()] if sign else list(methods), int(count)) for name, sign, count in parts]
 
@@ -122,15 +122,21 @@ def seeds_by_method(text: str, methods: Sequence[str] = ()) -> list[tuple[list[s
 def items_of(name: str, methods: Sequence[str], seeds: int, changes: list[str]) -> list[Item]:
     if name not in RECIPES and name not in RUNS:
         raise MeadaError(f"unknown set of runs '{name}': " + nearest(name, [*RECIPES, *RUNS]))
+    _refuse_seed(seeds, changes)
+    if name in RUNS:
+        return once(item for seed in range(seeds) for item in RUNS[name](methods, seed, changes))
+    recipes = product(range(seeds), RECIPES[name](methods))
+    return once(Item(load_recipe(recipe, changes, seed=seed)) for seed, recipe in recipes)
+
+
+def _refuse_seed(seeds: int, changes: Sequence[str]) -> None:
     if seeds < 1:
         raise MeadaError(f"--seeds must be 1 or more, got {seeds}")
-    if name in RUNS:
-        return _once(item for seed in range(seeds) for item in RUNS[name](methods, seed, changes))
-    recipes = product(range(seeds), RECIPES[name](methods))
-    return _once(Item(load_recipe(recipe, changes, seed=seed)) for seed, recipe in recipes)
+    if any(change.partition("=")[0].strip() == "seed" for change in changes):
+        raise MeadaError("--set must not name seed: use --seeds for the number of seeds")
 
 
-def _once(items: Iterable[Item]) -> list[Item]:
+def once(items: Iterable[Item]) -> list[Item]:
     """Drop runs that are listed twice."""
     return list({item.name: item for item in items}.values())
 
@@ -140,15 +146,14 @@ def sweep(recipe: str, grid: Sequence[str], seeds: int, changes: list[str], trus
 
     ``grid`` has entries such as ``beta=1,10,100`` or ``method.beta=1,10,100``.
     """
-    if seeds < 1:
-        raise MeadaError(f"--seeds must be 1 or more, got {seeds}")
+    _refuse_seed(seeds, changes)
     plain = load_recipe(recipe, changes, trust=trust)
     axes = [axis(plain, entry) for entry in grid]
     keys = [values[0].partition("=")[0] for values in axes]
     if len(set(keys)) < len(keys):
         raise MeadaError(f"--grid must name each key once, with all its values, got {', '.join(keys)}")
     cells = product(range(seeds), product(*axes))
-    return _once(Item(load_recipe(recipe, [*changes, *cell], trust=trust, seed=seed)) for seed, cell in cells)
+    return once(Item(load_recipe(recipe, [*changes, *cell], trust=trust, seed=seed)) for seed, cell in cells)
 
 
 def axis(recipe: Recipe, entry: str) -> list[str]:

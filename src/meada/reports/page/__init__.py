@@ -10,7 +10,7 @@ from meada.files import write_text
 from meada.reports.page.accuracy import accuracy, provenance, what_was_run
 from meada.reports.page.blocks import Chart, Gallery, Page, Section, Text
 from meada.reports.page.cost import chosen, equal_time, spent
-from meada.reports.page.groups import Experiment, experiments, left_out
+from meada.reports.page.groups import Experiment, experiments, once_per_seed
 from meada.reports.page.html import to_html
 from meada.reports.page.paper import compare_with_paper, rounds_section
 from meada.reports.page.robustness import attacked, calibration, corruptions
@@ -49,8 +49,9 @@ def build(
         "checkpoint selection: no run has results": chosen,
         "accuracy in equal time: needs finished runs of ERM and of another method, with logs": equal_time,
     }
+    runs, repeats = once_per_seed(runs)
     found = experiments(runs)
-    sections = [*before, what_was_run(found, left_out(runs))]
+    sections = [*before, what_was_run(found, repeats)]
     for experiment in found:
         made = {why: part(experiment) for why, part in parts.items()}
         shown = [*(section for section in made.values() if section), spent(experiment)]

@@ -101,6 +101,8 @@ def _panels(chart: Chart, titled: bool) -> Canvas:
                 axes.plot(_filled(series.paper)[k], row, color=INK, markersize=6.5, **DIAMOND)
         axes.set_title(fill(category, 20), fontsize=9)
         axes.margins(x=0.08)
+        if chart.y_range:
+            axes.set_xlim(*map(float, chart.y_range))
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(labelsize=8)
@@ -150,7 +152,7 @@ def _lines(axes: Axes, chart: Chart) -> None:
         if series.paper:
             axes.plot(where, _filled(series.paper), color=_colour(series), markersize=7, **DIAMOND)
         axes.errorbar(where, _filled(series.y), yerr=None if many else errors, markersize=2 if many else 4,
-                      linestyle=style, capsize=2, **look)  # fmt: skip
+                      linestyle=style, capsize=2, markevery=[0] if series.dashed else None, **look)  # fmt: skip
     for at, name in chart.marks:
         axes.axvline(float(at), color="grey", linestyle=":", linewidth=1)
         round_ = _text(name.removeprefix("round "))

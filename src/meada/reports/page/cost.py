@@ -110,8 +110,8 @@ def seconds_at(run: Run, step: int) -> float:
     Evaluation is not counted: candidates are scored to be looked at, not to train.
     """
     total = max(int(run.record["steps"]), 1)
-    each = int(run.recipe.get("plan", {}).get("min_steps", total))
-    ascents = [r.get("seconds", 0.0) for k, r in enumerate(run.record.get("rounds", []), 1) if k * each < step]
+    at = {line["round"]: line["step"] for line in run.log if "round" in line}  # the plan may be in epochs
+    ascents = [r.get("seconds", 0.0) for k, r in enumerate(run.record.get("rounds", []), 1) if at.get(k, total) < step]
     return float(run.record["seconds"].get("minimise", 0.0)) * step / total + sum(ascents)
 
 
@@ -213,9 +213,10 @@ def bill(groups: Iterable[Group]) -> Section:
 
 def _reached(there: Sequence[tuple[int, float] | None]) -> str:
     known = [one for one in there if one is not None]
-    if len(known) < len(there):
+    if not known:
         return "no candidate yet"
-    return f"{spread(summarise([value for _, value in known]))} ({_steps([step for step, _ in known])})"
+    some = f"; {len(known)} of {len(there)} seeds" * (len(known) < len(there))
+    return f"{spread(summarise([value for _, value in known]))} ({_steps([step for step, _ in known])}{some})"
 
 
 def _steps(steps: Sequence[int]) -> str:

@@ -1,8 +1,9 @@
 """Group runs: average those that differ only in their seed, compare those with the same test domains."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -42,6 +43,12 @@ class Group:
         if first.finished:
             return sum("ce" in line for line in first.record.get("rounds", []))
         return int(first.recipe.get("plan", {}).get("rounds", 0))
+
+    @property
+    def crafted(self) -> list[list[str]]:
+        """The different lists of shifts by which the rule ``crafted`` chose; versions before 0.2.0 named none."""
+        chose = (run.record.get("selected", {}).get("crafted", {}) for run in self.scored("crafted"))
+        return [*map(list, dict.fromkeys(tuple(c.get("families") or c.get("corruptions") or ()) for c in chose))]
 
     def scored(self, rule: str) -> list[Run]:
         return [run for run in self.runs if run.results(rule)]
@@ -135,11 +142,18 @@ class Experiment:
 
 
 def experiments(runs: Sequence[Run]) -> list[Experiment]:
-    """By data, network, scale and domains; in each, the plain method first."""
-    places: dict[tuple[str, ...], list[Run]] = {}
+    """By data, network, scale, domains and how corruptions were made; in each, the plain method first."""
+    places: dict[tuple[tuple[str, ...], str], list[Run]] = {}
     for run in runs:
-        places.setdefault(_place(run), []).append(run)
-    return [experiment(place, here) for place, here in places.items()]
+        places.setdefault((_place(run), corruptions_of(run)), []).append(run)
+    named = lambda place, made: f", corruptions {made}" if sum(other == place for other, _ in places) > 1 else ""
+    found = ((experiment(place, here), named(place, made)) for (place, made), here in places.items())
+    return [replace(one, title=one.title + mark) for one, mark in found]
+
+
+def corruptions_of(run: Run) -> str:
+    """How the corruptions of a run's targets were made; versions 0.1.0 and 0.2.0 make the same pixels."""
+    return re.sub(r"by meada 0\.[12]\.0\b", "by meada", str(run.record.get("provenance", {}).get("corruptions", "")))
 
 
 def experiment(place: tuple[str, ...], runs: Sequence[Run]) -> Experiment:
@@ -150,15 +164,12 @@ def experiment(place: tuple[str, ...], runs: Sequence[Run]) -> Experiment:
     return Experiment(title, data, network, tuple(domains), groups(runs, tuple(domains)))
 
 
-def left_out(runs: Sequence[Run]) -> list[str]:
-    """Runs with the same recipe and seed as another run."""
-    seen: dict[str, Run] = {}
-    repeated = []
-    for run in runs:
-        same = seen.setdefault(f"{_settings(run)} {run.seed}", run)
-        if same is not run:
-            repeated.append(f"{run.name} repeats {same.name} and is left out.")
-    return repeated
+def once_per_seed(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
+    """The first run of each recipe and seed, and a sentence on each other one."""
+    first: dict[str, Run] = {}
+    same = [first.setdefault(f"{_settings(run)} {run.seed}", run) for run in runs]
+    repeats = [(run, one) for run, one in zip(runs, same, strict=True) if one is not run]
+    return [*first.values()], [f"{run.name} repeats {one.name} and is left out." for run, one in repeats]
 
 
 def _place(run: Run) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ def calibration(experiment: Experiment, rule: str) -> Section | None:
         for domain in experiment.columns:
             names = group.domains if domain == "mean" else (domain,)
             tested = [run.results(rule)[name] for run in group.scored(rule) for name in names]
-            known = [all(score in one for one in tested) for score in SCORES]
+            known = [all(one.get(score) is not None for one in tested) for score in SCORES]
             means = (_mean(group.values(rule, domain, s)) if k else None for s, k in zip(SCORES, known, strict=True))
             rows.append((group.label, domain, *means))
     columns = ("method", "domain", "ECE", "NLL (nats)", "Brier")
@@ -30,9 +30,15 @@ def calibration(experiment: Experiment, rule: str) -> Section | None:
              "between the two; NLL and Brier score also punish being wrong. Lower is better."),
         Table("Calibration, mean over seeds", columns, tuple(rows), {name: 3 for name in columns}),
     ]  # fmt: skip
-    charts = _diagrams(experiment, groups, rule)
-    blocks += charts or [Text("No reliability diagrams: these runs have no predictions.safetensors.", "missing")]
+    blocks += _diagrams(experiment, groups, rule)
+    if missing := [f"{g.label}, seeds {listed}" for g in groups if (listed := _seeds(g, rule, without=True))]:
+        blocks.append(Text(f"Without reliability diagrams, for lack of predictions: {'; '.join(missing)}.", "missing"))
     return Section("Calibration", tuple(blocks))
+
+
+def _seeds(group: Group, rule: str, *, without: bool) -> str:
+    """The seeds of the runs with, or without, predictions."""
+    return ", ".join(str(run.seed) for run in group.scored(rule) if bool(run.predictions(rule)) is not without)
 
 
 def _diagrams(experiment: Experiment, groups: list[Group], rule: str) -> list[Block]:
@@ -56,7 +62,8 @@ def reliability(group: Group, domains: tuple[str, ...], rule: str) -> Series | N
         return None
     confidence = torch.cat([p["confidence"].double() for p in parts])
     right = torch.cat([p["guess"] == p["label"] for p in parts])
-    return reliability_curve(group.label, confidence, right, group.colour)
+    label = f"{group.label} (seeds {_seeds(group, rule, without=False)})"
+    return reliability_curve(label, confidence, right, group.colour)
 
 
 def reliability_curve(name: str, confidence: Tensor, right: Tensor, colour: int) -> Series:

@@ -1,6 +1,6 @@
 """Table 1 and Figure 1: digits, with the differences between methods and the paper's order of them."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import combinations, pairwise
 
@@ -9,7 +9,7 @@ from meada.evaluation.selection import RULE_TEXTS, RULES
 from meada.evaluation.statistics import LEVEL, Verdict, over_seeds, page_trend, verdicts
 from meada.reports.page.blocks import Cell, Page, Section, Table, Text
 from meada.reports.page.cost import bill, equal_time, records, spread
-from meada.reports.page.groups import Experiment, Group, experiment
+from meada.reports.page.groups import Experiment, Group, experiment, once_per_seed
 from meada.reports.page.paper import PAPER, compare_with_paper, paper_of, rounds_section
 from meada.reports.page.robustness import calibration
 from meada.reports.page.sensitivity import of_study, sensitivity
@@ -27,7 +27,8 @@ SELECTION_KEYS = frozenset({"evaluation.every", "evaluation.subset"})  # they ch
 
 def table1(runs: Sequence[Run], command: str) -> Page:
     """Table 1 from finished runs on digits; other runs are skipped."""
-    runs = [run for run in runs if run.record.get("data", "digits") == "digits" and "svhn" in run.results("last")]
+    digits = [run for run in runs if run.record.get("data", "digits") == "digits" and "svhn" in run.results("last")]
+    runs, repeats = once_per_seed(digits)
     if not runs:
         raise MeadaError("Table 1 must have runs on digits, got none")
     domains = [d for d in PAPER["digits"]["domains"] if all(d in run.results("last") for run in runs)]
@@ -43,10 +44,12 @@ def table1(runs: Sequence[Run], command: str) -> Page:
         sensitivity(study, domains) if study else None,
         records(used := [r for r in runs if r in (*chosen.runs(), *varied, *looked, *study)]),
     ]
-    if names := ", ".join(f"`{run.name}`" for run in runs if run not in used):
-        sections.append(Section("Left out", (Text(f"Neither a shipped recipe nor part of the study: {names}."),)))
+    names = ", ".join(f"`{run.name}`" for run in runs if run not in used)
+    left = [*repeats, *([f"Neither a shipped recipe nor part of the study: {names}."] if names else [])]
+    if left:
+        sections.append(Section("Left out", tuple(map(Text, left))))
     absent = ", ".join(d for d in PAPER["digits"]["domains"] if d not in domains)
-    missing = f" {absent}: no run was tested on it." if absent else ""
+    missing = f" {absent}: not tested in every run." if absent else ""
     about = Text(
         f"Made of {len(runs)} records by `meada report`; run with `{command}`. Means are over {', '.join(domains)}, "
         f"within a run first and then over runs, ours and the paper's alike.{missing}"
@@ -81,7 +84,7 @@ def _chosen(experiment: Experiment, looked: Sequence[Run]) -> list[Section | Non
         _table(experiment),
         compare_with_paper(experiment, ("last", "oracle")),
         _oracle_frequency(experiment, groups, looked) if looked else None,
-        _differences(experiment, groups),
+        differences(groups, experiment.columns, pairs_of(groups)),
         order(groups),
         equal_time(experiment),
         bill(experiment.groups),
@@ -109,9 +112,11 @@ def _table(experiment: Experiment) -> Section:
             rows.append((group.label, rule, *means, len(group.scored(rule))))
     known = "; ".join(f"{rule}: {what}" for rule, what in RULE_TEXTS.items())
     columns = ("method", "checkpoint", *experiment.columns, "n")
+    mixed = ", ".join(group.label for group in experiment.groups if len(group.crafted) > 1)
+    lists = f" In rows 'crafted' of {mixed} some seeds chose by other lists of shifts than the rest (decision 65)."
     return Section("Table 1", (
         Table("Accuracy (%), mean ± standard deviation over n seeds", columns, tuple(rows)),
-        Text(f"Checkpoints. {known}."),
+        Text(f"Checkpoints. {known}.{lists * bool(mixed)}"),
     ))  # fmt: skip
 
 
@@ -129,16 +134,23 @@ def gap_cell(verdict: Verdict) -> str:
     return f"{mark}{gap.value:+.2f}{mark} ({gap.interval})"
 
 
-def _differences(experiment: Experiment, groups: Mapping[str, Group]) -> Section | None:
-    """Differences, also of methods not in the paper: from ERM, from ME-ADA and between variants."""
+def pairs_of(groups: Mapping[str, Group]) -> list[tuple[str, str]]:
+    """Pairs to compare; methods that are not in the paper with ERM, with ME-ADA and with their variants."""
     known = {name for pair in PAIRS for name in pair}
     later = [name for name in groups if name not in known]
     others = [(name, rival) for name in later for rival in ("erm", "meada")]
     others += [pair for pair in combinations(later, 2) if groups[pair[0]].method == groups[pair[1]].method]
+    return [*PAIRS, *others]
+
+
+def differences(
+    groups: Mapping[str, Group], columns: Sequence[str], pairs: Iterable[tuple[str, str]]
+) -> Section | None:
+    """A row per pair of methods that are both there, at the last step."""
     rows: list[tuple[Cell, ...]] = []
-    for pair in (*PAIRS, *others):
+    for pair in pairs:
         if groups.keys() >= set(pair):
-            seeds = [[groups[name].by_seed("last", d) for name in pair] for d in experiment.columns]
+            seeds = [[groups[name].by_seed("last", d) for name in pair] for d in columns]
             found = verdicts([over_seeds(*both) for both in seeds])
             name = " - ".join(groups[name].label for name in pair)
             rows.append((name, *map(gap_cell, found), found[0].difference.seeds))
@@ -148,7 +160,7 @@ def _differences(experiment: Experiment, groups: Mapping[str, Group]) -> Section
         Text("Points and 95 % interval: Student's t over the seeds that both have, or Welch's where fewer than two "
              "are common. **Bold**: more than chance, at 0.05 after Holm's correction over the row. "
              f"Checkpoint: {RULE_TEXTS['last']}."),
-        Table("", ("difference", *experiment.columns, "seeds"), tuple(rows)),
+        Table("", ("difference", *columns, "seeds"), tuple(rows)),
     ))  # fmt: skip
 
 
@@ -156,7 +168,8 @@ def order(groups: Mapping[str, Group]) -> Section | None:
     """Test ME-ADA > ADA > ERM on SVHN and MNIST-M; nothing with fewer than two common seeds."""
     if not set(ORDER) <= groups.keys():
         return None
-    seeds = sorted(set.intersection(*({run.seed for run in groups[m].runs} for m in ORDER)))
+    scored = (groups[m].by_seed(rule, d) for m in ORDER for rule in ("last", "oracle") for d in ORDERED)
+    seeds = sorted(set.intersection(*map(set, scored)))
     if len(seeds) < 2:
         return None
     whole, single, words = [], [], []
@@ -184,18 +197,18 @@ def order(groups: Mapping[str, Group]) -> Section | None:
 
 
 def order_verdict(chances: Mapping[str, float], steps: Sequence[Verdict]) -> str:
-    """Confirmed: the order holds in every domain. Refuted: one step of it is reversed beyond chance.
+    """Trend confirmed: towards the order in every domain. Refuted: one step of it is reversed beyond chance.
 
     >>> from meada.evaluation.statistics import Difference
     >>> up, unsure = (Verdict(Difference(v), p) for v, p in ((2.0, 0.01), (1.0, 0.4)))
     >>> order_verdict({"svhn": 0.005}, [up, unsure])
-    '**confirmed** (p = 0.0050 on svhn; 1 of 2 steps above 0 beyond chance, 0 below)'
+    '**trend confirmed** (p = 0.0050 on svhn; 1 of 2 steps above 0 beyond chance, 0 below)'
 
     """
     sure = [step.difference.value for step in steps if step.beyond_chance]
     above, below = sum(v > 0 for v in sure), sum(v < 0 for v in sure)
     confirmed = all(p <= 1 - LEVEL for p in chances.values())
-    word = "refuted" if below else "confirmed" if confirmed else "neither confirmed nor refuted"
+    word = "refuted" if below else "trend confirmed" if confirmed else "neither confirmed nor refuted"
     ps = ", ".join(f"{p:.4f} on {domain}" for domain, p in chances.items())
     return f"**{word}** (p = {ps}; {above} of {len(steps)} steps above 0 beyond chance, {below} below)"
 

@@ -10,7 +10,7 @@ from meada.errors import MeadaError
 from meada.evaluation.selection import RULE_TEXTS
 from meada.reports.page.blocks import Block, Cell, Chart, Page, Section, Table, Text
 from meada.reports.page.cost import bill, records, spread
-from meada.reports.page.groups import Group, colours, title
+from meada.reports.page.groups import Group, colours, once_per_seed, title
 from meada.reports.page.paper import BARS, PAPER, points, printed
 from meada.reports.runs import Run
 from meada.runs.recipe import load_recipe
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 TARGETS = tuple(PAPER["pacs"]["domains"][:4])
 COLUMNS = tuple(PAPER["pacs"]["domains"])
-RULES = ("source_val", "oracle")
+RULES = ("last", "source_val", "oracle")
+EARLY = "†"
 
 
 class Row(NamedTuple):
@@ -33,18 +34,20 @@ class Row(NamedTuple):
 
 
 def table2(runs: Iterable[Run]) -> Page:
-    """The best of each group, and of each kind of line, in bold."""
-    runs = [r for r in runs if r.record.get("data") == "pacs" and len(r.results("last")) == 1]
+    """The best of the paper's numbers in bold."""
+    pacs = [run for run in runs if run.record.get("data") == "pacs" and len(run.results("last")) == 1]
+    runs, repeats = once_per_seed(pacs)
     sections = []
     for name, labelled in (("with domain labels", True), ("without domain labels", False)):
         lines = rows(runs, labelled)
         cells = []
         for line in lines:
             bold = zip(line.texts, best(line, lines), strict=True)
-            cells.append((line.method, line.whose, *(f"**{text}**" if top else text for text, top in bold)))
+            mark = "**" if line.whose == "paper" else ""
+            cells.append((line.method, line.whose, *(f"{mark}{text}{mark}" if top else text for text, top in bold)))
         table = Table("Accuracy (%) on the domain held out", ("method", "whose", *COLUMNS), tuple(cells))
         sections.append(Section(f"Methods {name}", (table,)))
-    how = Section("How these numbers were made", tuple(map(Text, notes(runs))))
+    how = Section("How these numbers were made", tuple(map(Text, [*notes(runs), *repeats])))
     if not runs:
         return Page("Table 2: PACS", (*sections, how))
     return Page("Table 2: PACS", (_figure(runs), *sections, *_scaled(runs), bill(_groups(runs)), how, records(runs)))
@@ -152,6 +155,12 @@ def rows(runs: Sequence[Run], labelled: bool, rules: Sequence[str] = RULES) -> l
     return lines
 
 
+def before_rounds(run: Run, rule: str) -> bool:
+    """Whether the rule chose a step before the method had made any images: a network of plain training."""
+    rounds = [line["step"] for line in run.log if "round" in line and "ce" in line]
+    return bool(rounds) and run.record.get("selected", {}).get(rule, {}).get("step", rounds[0] + 1) <= rounds[0]
+
+
 def best(line: Row, lines: Sequence[Row]) -> tuple[bool, ...]:
     """For each column, whether it is the highest of its kind; rounded as printed, so ties share."""
     rivals = [x for x in lines if x.whose == line.whose]
@@ -172,7 +181,8 @@ def form(run: Run) -> str:
 def _ours(group: Group, rule: str) -> Row:
     found = [_on(group, target).summary(rule, target) for target in TARGETS]
     average = mean(s.mean for s in found if s) if all(found) else None
-    texts = [f"{spread(s, 1)} (n={s.n})" if s else "–" for s in found]
+    early = [any(before_rounds(run, rule) for run in _on(group, target).runs) for target in TARGETS]
+    texts = [f"{spread(s, 1)} (n={s.n}){EARLY * e}" if s else "–" for s, e in zip(found, early, strict=True)]
     values = (*(s.mean if s else None for s in found), average)
     whose = f"ours, {form(group.runs[0])}, {rule}"
     return Row(title(group.method), whose, values, (*texts, f"{average:.1f}" if average else "–"))
@@ -187,6 +197,8 @@ def notes(runs: Sequence[Run]) -> Iterator[str]:
     yield "Ours: mean ± standard deviation over n seeds; the average needs all four targets."
     for rule in RULES:
         yield f"Ours, {rule}: {RULE_TEXTS[rule]}."
+    if any(before_rounds(run, rule) for run in runs for rule in RULES):
+        yield f"{EARLY}: chosen before the first maximisation round, so a network of plain training (AGG)."
     betas = sorted({(*r.results("last"), r.settings.method["beta"]) for r in runs if r.method == "meada"})
     listed = ", ".join(f"beta {beta:g} for {name}" for name, beta in betas) or "no run with beta"
     yield (

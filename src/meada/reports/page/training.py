@@ -36,6 +36,11 @@ def training(experiment: Experiment) -> Section | None:
         if series := _curves(groups, "scores", rule):
             name = f"{title}: accuracy of the candidates"
             blocks.append(chart(name, series, y_label="accuracy (%)", y_range=(0, 100)))
+    lists = {g.label: " or ".join(", ".join(one) or "a list before 0.2.0" for one in g.crafted) for g in groups}
+    if len(set(filter(None, lists.values()))) > 1:
+        told = "; ".join(f"{label}: {shifts}" for label, shifts in lists.items() if shifts)
+        why = "Crafted shifts are of families not trained on, so methods are scored on different ones and their levels"
+        blocks.append(Text(f"{why} cannot be compared. {told}."))
     if rows := tuple(row for g, run in runs for row in _rounds(g, run)):
         columns = (
             "method", "seed", "round", "step", "pool", "CE before", "CE after", "entropy before",
