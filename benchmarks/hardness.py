@@ -41,12 +41,13 @@ STEPS = {"digits": 2000, "cifar10c-small": 2000, "pacs-photo": 200}  # of random
 SEVERITIES, SHIFTED, TESTED = (3, 5), 500, 1000  # images under each shift, and of each test domain
 TIMED = 15  # steps of each setting
 HARD = 0.5
+SEEDS = 5
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--data", choices=STEPS, required=True)
-    options.add_argument("--seeds", type=int, default=5)
+    options.add_argument("--seeds", type=int, default=SEEDS)
     options.add_argument("--steps", type=int, help="training steps with random views; the default depends on the data")
     options.add_argument("--out", type=Path, required=True)
     chosen = options.parse_args()
@@ -112,10 +113,12 @@ def share(net: nn.Module, images: Tensor, labels: Labels) -> float:
 def verdict(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Hard minus random, paired by seed and pooled over data; p of a one-sided t-test.
 
+    It is no verdict while one of the data sets is ``missing`` pairs. ``time``: seconds of hard over those of random.
+
     >>> of = lambda seed, hardness, shifted: {"data": "d", "seed": seed, "hardness": hardness, "shifted": shifted}
     >>> made = verdict([of(0, 0.0, 80.0), of(0, 0.5, 81.0), of(1, 0.0, 80.0), of(1, 0.5, 83.0), of(2, 0.0, 80.0)])
-    >>> made["gaps"], round(made["p"], 3), made["hard_wins"]
-    ({'d': [1.0, 3.0]}, 0.148, False)
+    >>> made["gaps"], round(made["p"], 3), made["hard_wins"], made["missing"]
+    ({'d': [1.0, 3.0]}, 0.148, None, ['digits', 'cifar10c-small', 'pacs-photo'])
     """
     scores = {(r["data"], r["seed"], r["hardness"]): float(r["shifted"]) for r in runs}
     pairs = [(data, seed) for data, seed, hardness in scores if hardness and (data, seed, 0.0) in scores]
@@ -125,7 +128,13 @@ def verdict(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
         gaps.setdefault(data, []).append(round(hard[n] - random[n], 3))
     found = over_seeds(hard, random) if len(pairs) > 1 else None
     p = None if found is None or found.p is None else found.p / 2 if found.value > 0 else 1 - found.p / 2
-    return {"gaps": gaps, "mean": found and found.value, "p": p, "hard_wins": p is not None and p < 0.05}
+    missing = [data for data in STEPS if len(gaps.get(data, ())) < SEEDS]
+    spent = {h: sum(r.get("seconds", 0) for r in runs if r["hardness"] == h) for h in (HARD, 0.0)}
+    return {
+        "gaps": gaps, "mean": found and found.value, "p": p, "missing": missing,
+        "hard_wins": None if missing or p is None else p < 0.05,
+        "time": round(spent[HARD] / spent[0.0], 3) if spent[0.0] else None,
+    }  # fmt: skip
 
 
 if __name__ == "__main__":

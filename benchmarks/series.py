@@ -25,6 +25,7 @@ def continue_series(
     held: dict[str, Any] = read_json(path) if path.exists() else {"environment": environment(), "runs": []}
     for keys in planned:
         if not any(keys.items() <= one.items() for one in held["runs"]):
-            held["runs"].append(run(**keys))
+            where = environment()
+            held["runs"].append({**run(**keys), "on": f"{where['processor']}, {where['cpu_capability']}"})
             print(json.dumps(held["runs"][-1]), flush=True)
             write_json(path, {**held, **about(held["runs"])})

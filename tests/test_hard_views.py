@@ -1,6 +1,8 @@
 """The tilted draw: laws of the choice, of the views, and of the network left as it was."""
 
 from copy import deepcopy
+from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ import meada
 from meada.errors import MeadaError
 from meada.maximise import ascend
 from meada.objective import Objective
-from meada.spaces import SPACES, skip_mix, view_random
+from meada.spaces import SPACES, Space, skip_mix, view_random
 from meada.spaces.choice import choose, inverse_temperature
 
 
@@ -100,8 +102,6 @@ def test_the_network_is_left_as_it_was(net, images, gamma):
 def test_k_plus_one_applications(net, images):
     applied = []
     wave = SPACES["wave"]()
-    from dataclasses import replace
-
     counted = replace(wave, transform=lambda x, theta: applied.append(1) or wave.transform(x, theta))
     meada.hard_views(net, *images, space=counted, k=3, seed=0)
     assert len(applied) == 4
@@ -138,6 +138,34 @@ def test_frequencies_match_the_softmax():
     assert stats.chisquare(counts, 20_000 * np.full(3, 1 / 3)).pvalue < 1e-9
 
 
+def test_views_are_draws_from_the_tilted_law():
+    """Through the door: three enumerated candidates, 20,000 samples, by a chi-square test."""
+    levels = torch.tensor([0.1, 0.5, 0.9])
+
+    def draw(random, shape):
+        return {"level": levels[random.integers("level", 3)]}
+
+    three = Space(draw=draw, transform=lambda x, theta: theta["level"].to(x).view(-1, 1, 1, 1).expand_as(x),
+                  families=frozenset({"tone"}), name="three")  # fmt: skip
+    net = nn.Sequential(nn.Flatten(), nn.Linear(1, 2))
+    n, k = 20_000, 3
+    x, y = torch.full((n, 1, 1, 1), 0.3), torch.zeros(n, dtype=torch.long)
+    got = meada.hard_views(net, x, y, space=three, k=k, hardness=0.5, beta=0.0, seed=2).flatten()
+    with torch.no_grad():
+        of = nn.functional.cross_entropy(
+            net(levels.view(3, 1, 1, 1)), torch.zeros(3, dtype=torch.long), reduction="none"
+        )
+    expected = np.zeros(3)
+    for combination in product(range(3), repeat=k):  # every way in which the prior draws k candidates
+        scores = of[list(combination)].double().numpy()[None]
+        b = inverse_temperature(scores, 0.5)[0]
+        p = (scores == scores.max())[0] if np.isinf(b) else np.exp((scores[0] - scores.max()) * b)
+        np.add.at(expected, list(combination), p / p.sum() / 3**k)
+    counts = [int((got - level).abs().lt(1e-6).sum()) for level in levels]
+    assert stats.chisquare(counts, n * expected).pvalue > 0.001
+    assert stats.chisquare(counts, n * np.full(3, 1 / 3)).pvalue < 1e-9
+
+
 def test_ascending_over_pixels_is_perturb(net, images):
     x, y = images
     frozen = deepcopy(net).eval()
@@ -163,6 +191,21 @@ def test_ascending_raises_the_score_in_every_smooth_space(net, images, name):
 def test_a_space_without_derivative_is_refused_by_the_ascent(images):
     with pytest.raises(MeadaError, match="'operations' cannot be differentiated"):
         ascend(lambda v, s: v.sum((1, 2, 3)), SPACES["operations"](), images[0], {}, steps=1, step_size=1.0)
+
+
+def test_an_ascent_names_the_step_of_what_is_wrong_with_a_space(images):
+    x, _ = images
+    score = lambda v, step: v.sum((1, 2, 3))
+    space = Space(draw=lambda random, shape: {}, transform=lambda x, theta: x * 0 + 0.5,
+                  families=frozenset(), smooth=True, name="flat")  # fmt: skip
+    with pytest.raises(MeadaError, match="space 'flat', step 0: views must depend on the parameters, but do not"):
+        ascend(score, space, x, {"a": torch.zeros(16)}, steps=2, step_size=0.1)
+    wrong = replace(space, transform=lambda x, theta: x[:1] * theta["a"].mean())
+    with pytest.raises(MeadaError, match="space 'flat', step 0: views must be floats of shape"):
+        ascend(score, wrong, x, {"a": torch.zeros(16)}, steps=2, step_size=0.1)
+    unused = replace(space, transform=lambda x, theta: x * (1 + theta["a"].view(-1, 1, 1, 1)))
+    theta = {"a": torch.zeros(16), "b": torch.ones(16)}
+    assert float((ascend(score, unused, x, theta, steps=1, step_size=0.001) - x).min()) >= 0
 
 
 def test_bad_input_is_named(net, images):

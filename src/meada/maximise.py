@@ -97,13 +97,15 @@ def ascend(
     """
     if not space.smooth:
         raise MeadaError(f"space '{space.name}' cannot be differentiated in its parameters: use hard_views")
-    transform = space.apply if space.clamped else space.transform
     faults: list[Tensor] = []  # read once, after the loop: no synchronisation inside it
     for step in range(steps):
         values, rebuild = unpacked(theta, x0)
         leaves = [value.detach().requires_grad_() for value in values]
-        scores = score(transform(x0, rebuild(leaves)), step)
-        gradients = torch.autograd.grad(scores.sum(), leaves)
+        made = space.apply(x0, rebuild(leaves), step) if space.clamped else space.transform(x0, rebuild(leaves))
+        if not made.requires_grad:
+            raise MeadaError(f"space '{space.name}', step {step}: views must depend on the parameters, but do not")
+        scores = score(made, step)
+        gradients = torch.autograd.grad(scores.sum(), leaves, allow_unused=True, materialize_grads=True)
         faults.append(_not_finite(scores, gradients))
         pairs = zip(values, gradients, strict=True)
         theta = space.project(rebuild([value + step_size * direction(g) for value, g in pairs]))
@@ -121,6 +123,7 @@ def hard_views(
     ``k`` candidates per image are drawn and scored by :math:`s = CE + \beta h - \gamma c` with the network
     in eval mode, without gradients. One is kept with probability proportional to :math:`\exp(s / \tau)`,
     where tau is such that the choice differs from a uniform one by a KL divergence of hardness * log k.
+    Threads must not share a network: it changes its mode meanwhile.
 
     Args:
         net: any module from images in [0, 1] to logits; it is left as it was.
@@ -173,6 +176,7 @@ def chosen_candidates(
     """Index of each sample's chosen candidate among ``k``: a draw from the tilted distribution over their scores."""
     check_count("k", k, least=1)
     check_numbers(hardness=hardness, beta=objective.beta, gamma=objective.gamma)
+    hardness = float(hardness)
     if not 0 <= hardness <= 1:
         raise MeadaError(f"hardness must be in 0..1, got {hardness}")
     random = [view_random(seed, step, j, rows) for j in range(k)]

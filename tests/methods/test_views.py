@@ -1,5 +1,7 @@
 """Methods that train on views: what the network is shown, and the loss worked out from it."""
 
+from inspect import signature
+
 import numpy as np
 import pytest
 import torch
@@ -9,11 +11,15 @@ from torch.testing import assert_close
 
 import meada
 from meada.errors import MeadaError
+from meada.images import tones, warps
+from meada.images.random_ops import as_levels
 from meada.methods import METHODS
 from meada.methods.augmax import hardest_mixture
+from meada.methods.augmix import chain as augmix_chain
 from meada.methods.method import Context
 from meada.methods.parts.views import divergence
-from meada.spaces import SPACES, view_random
+from meada.methods.trivialaugment import WIDE, _bin
+from meada.spaces import SPACES, skip_mix, view_random
 from meada.spaces.mixture import blend, mixture
 from meada.types import Batch
 
@@ -227,3 +233,57 @@ def test_augmax_loss_by_hand(net, batch):
 def test_bad_settings_are_refused(name, settings, what):
     with pytest.raises(MeadaError, match=what):
         METHODS[name](**settings)
+
+
+def test_randconv_blends_each_view_with_its_image_one_kernel_a_view(net, batch):
+    METHODS["randconv"]().loss(net, batch, CONTEXT)
+    space = skip_mix(SPACES["random_convolution"](bank=1))
+    rows = batch.sample_index.numpy()
+    for j, shown in enumerate(parts(net, 3)):
+        assert_close(shown, space.view(batch.x, view_random(CONTEXT.seed, CONTEXT.step, j, rows)), rtol=0, atol=1e-12)
+    assert signature(METHODS["randconv"]).parameters["consistency"].default == 10.0
+
+
+@pytest.mark.parametrize("steps", [0, 1, 5])
+def test_augmax_climbs_by_signs_of_a_tenth_until_it_is_misclassified(batch, steps):
+    """Against a loop written out: vertices of AugMix chains, m and q uniform, m kept in [0, 1]."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(192, 16), nn.Tanh(), nn.Linear(16, 5)).double()
+    x = (batch.x.double() * 255).round() / 255
+    y = net(x).argmax(1)
+    y[0] = (y[0] + 1) % 5  # misclassified from the start
+    own = Batch(x, y, None, batch.sample_index)
+    chains = {"width": 3, "depth": 3, "severity": 3.0}
+    context = lambda: Context(generator=torch.Generator().manual_seed(4), seed=2, step=8)
+    got = hardest_mixture(net, own, context(), chains=chains, steps=steps)
+    generator = context().each
+    vertices = [augmix_chain(as_levels(x), generator, 3, 3.0) / 255 for _ in range(3)]
+    random = view_random(2, 8, 0, own.sample_index.numpy())
+    m, q = random.uniform("mix").double(), random.uniform("weights", 3).double()
+
+    def made(m, q):
+        share = q.softmax(1)
+        total = sum(share[:, i].view(-1, 1, 1, 1) * vertices[i] for i in range(3))
+        return (1 - m).view(-1, 1, 1, 1) * x + m.view(-1, 1, 1, 1) * total
+
+    fooled = torch.zeros(len(x), dtype=torch.bool)
+    for _ in range(steps):
+        m, q = m.detach().requires_grad_(), q.detach().requires_grad_()
+        logits = net(made(m, q))
+        fooled |= logits.argmax(1) != y
+        gm, gq = torch.autograd.grad(cross_entropy(logits, y, reduction="sum"), (m, q))
+        live = (~fooled).double()
+        m, q = (m + 0.1 * gm.sign() * live).clamp(0, 1), q + 0.1 * gq.sign() * live[:, None]
+    assert_close(got, made(m, q).detach().clamp(0, 1), rtol=0, atol=1e-9)
+
+
+def test_trivialaugment_has_the_published_ranges_in_31_steps():
+    strengths = torch.linspace(-1, 1, 6201)
+    bins = (30 * _bin(strengths)).round()
+    counts = torch.stack([(bins.abs() == k).sum() for k in range(31)])
+    assert len(bins.unique()) == 61 and int(counts.max()) - int(counts.min()) <= 3  # all alike likely
+    v = (torch.rand(2, 3, 12, 12) * 255).round()
+    ends = torch.tensor([1.0, -1.0])
+    assert_close(WIDE["rotate"](v, ends), warps.rotate(v, 135 * ends))
+    assert_close(WIDE["translate_x"](v, ends), warps.translate_x(v, 32 * ends))
+    assert_close(WIDE["brightness"](v, ends), tones.brightness(v, 1 + 0.99 * ends))

@@ -113,6 +113,17 @@ def test_weights_that_are_computed_are_left_alone() -> None:
         assert bayesian.eval()(x).shape == (2, 2)
 
 
+def test_a_weight_that_carries_more_than_numbers_is_left_alone() -> None:
+    class Masked(nn.Conv2d):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self._conv_forward(x, self.weight * self.weight.mask, self.bias)
+
+    net = nn.Sequential(Masked(3, 4, 3))
+    net[0].weight.mask = torch.ones(4, 3, 3, 3)
+    with channels_last(net):
+        assert net(torch.rand(2, 3, 5, 5)).shape == (2, 4, 3, 3)
+
+
 def test_a_network_that_is_laid_out_so_already_keeps_its_weights_and_bits() -> None:
     net = nn.Sequential(nn.Conv2d(3, 4, 3)).to(memory_format=torch.channels_last)
     own = net[0].weight

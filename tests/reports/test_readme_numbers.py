@@ -72,20 +72,21 @@ def test_the_quickstart():
 
 
 @pytest.mark.parametrize(
-    ("plain", "hardened", "label", "n"),
+    ("plain", "hardened", "label"),
     [
-        ("digits/digits-erm-seed*", "digits/digits-meada-seed*", "ME-ADA", 3),
-        ("digits/digits-erm-seed*", "digits/digits-tilted-deep-seed*", "random views from `deep`", 3),
-        ("quickstart/quickstart-erm-seed?", "quickstart/quickstart-meada-seed?", "ME-ADA", 5),
-        ("quickstart/quickstart-erm-seed?", "quickstart/quickstart-tilted-seed?", "tilted", 5),
-        ("cifar10c-small/*-erm-seed*", "cifar10c-small/*-augmix-seed*", "AugMix", 3),
-        ("cifar10c-small/*-erm-seed*", "cifar10c-small/*-meada-seed*", "ME-ADA", 3),
-        ("cifar10c-small/*-erm-seed*", "cifar10c-small/*-tilted-random-seed?-????????", "random views", 3),
+        ("digits/digits-erm-seed*", "digits/digits-meada-seed*", "ME-ADA"),
+        ("digits/digits-erm-seed*", "digits/digits-tilted-deep-seed*", "random views from `deep`"),
+        ("quickstart/quickstart-erm-seed?", "quickstart/quickstart-meada-seed?", "ME-ADA"),
+        ("quickstart/quickstart-erm-seed?", "quickstart/quickstart-tilted-seed?", "tilted"),
+        ("cifar10c-small/*-erm-seed*", "cifar10c-small/*-augmix-seed*", "AugMix"),
+        ("cifar10c-small/*-erm-seed*", "cifar10c-small/*-meada-seed*", "ME-ADA"),
+        ("cifar10c-small/*-erm-seed*", "cifar10c-small/*-tilted-random-seed?-????????", "random views"),
     ],
 )
-def test_the_first_table(plain, hardened, label, n):
+def test_the_first_table(plain, hardened, label):
     kept = [[r for r in records(name) if "digits/" not in name or as_shipped(r)] for name in (plain, hardened)]
-    assert len(kept[0]) >= n and len(kept[1]) == n
+    counts = [str(len(runs)) for runs in kept]
+    n = ", ".join(counts) if counts[0] != counts[1] else counts[0]
     means = [f"{mean(over_targets(r, 'last') for r in runs):.1f}" for runs in kept]
     assert f"| {means[0]} | {means[1]} ({label}) | {n} |" in (ROOT / "README.md").read_text()
 
@@ -99,7 +100,7 @@ def test_pacs():
     for record in records("pacs/pacs-*-sketch-small-seed0"):
         title = {"epi-fcr": "Epi-FCR", "meada": "ME-ADA", "metareg": "MetaReg", "fusion": "Fusion"}
         name = title.get(record["method"], record["method"].upper())
-        assert f"| {name} | {over_targets(record, 'source_val'):.1f} |" in README
+        assert f"| {name} | {over_targets(record, 'last'):.1f} |" in README
 
 
 def cifar(name):

@@ -47,6 +47,25 @@ def test_the_limits_are_reached():
     assert tilted_value(scores, prior, 1e6) == pytest.approx(tilted_value(scores, prior, math.inf), abs=1e-4)
 
 
+@pytest.mark.parametrize("tau", [1e-300, 1e-38, 1e-3, 1.0, 1e5, 1e7, 1e12, 1e300])
+def test_it_is_exact_at_any_size_of_tau(tau):
+    """Scores of 0 and d under a fair prior: d / 2 + tau log cosh(d / 2 tau); log cosh is near u^2 / 2 or u - log 2."""
+    scores, prior = torch.tensor([0.0, 10.0]), torch.tensor([0.5, 0.5])
+    u = 5 / tau
+    expected = 5 + (tau * (u - math.log(2)) if u > 30 else tau * (u * u / 2 if u < 1e-4 else math.log(math.cosh(u))))
+    assert tilted_value(scores, prior, tau) == pytest.approx(expected, rel=1e-9)
+    assert float(tilted_law(scores, prior, tau).sum()) == pytest.approx(1, abs=1e-6)
+
+
+def test_what_is_no_law_is_refused():
+    scores = torch.tensor([0.0, 1.0])
+    for call in (tilted_value, tilted_law):
+        with pytest.raises(MeadaError, match=r"probabilities that sum to 1, got a sum of 1\.1"):
+            call(scores, torch.tensor([0.5, 0.6]), 1.0)
+    outside = penalised_score(torch.tensor([0.0, 1.0]), scores, torch.tensor([1.0, 0.0]), 0.0)
+    assert outside == -math.inf
+
+
 @pytest.mark.parametrize("tau", TAUS)
 def test_finitely_many_candidates_bound_it_from_below_and_grow_with_k(tau):
     scores, prior = problem(2, n=4)

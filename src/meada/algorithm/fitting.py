@@ -93,7 +93,8 @@ def fit(
     if chosen.adapt(net) is not net:
         raise MeadaError(f"method '{name}' replaces the network: call its adapt(net) first, then fit the result")
     pool = _pool(data, folder, side)
-    about = {"meada": __version__, "method": name, "network": type(net).__name__, "seed": seed}
+    passes = dict(zip(("forward", "backward"), chosen.passes, strict=True))
+    about = {"meada": __version__, "method": name, "network": type(net).__name__, "seed": seed, "passes": passes}
     with plain_output(net):
         training = begin(net, pool, chosen, descent_used, seed=seed, embedding=embedding)
     total = plan.in_steps(len(pool), chosen.growth)[1]

@@ -42,13 +42,16 @@ def train(
     from meada.integrations.tracking import following, tracker
     from meada.machine.distributed import world_from_env
     from meada.reports.page.text import print_record
-    from meada.runs.recipe import load_recipe
+    from meada.runs.recipe import load_recipe, method_of
     from meada.runs.run import run
 
     asked = {"seed": seed, "scale": scale, "device": device, "precision": precision}
     values = {name: value for name, value in asked.items() if value is not None}
     resolved, world = load_recipe(recipe, set_, trust=trust or (), **values), world_from_env()
     quiet = quiet or not world.is_main  # of several processes the first one speaks
+    if not quiet:
+        forward, backward = method_of(resolved).passes
+        typer.echo(f"cost of a step per image: {forward:g} forward and {backward:g} backward passes (plain: 1 and 1)")
     callbacks = [tracker(track, out)] if track and world.is_main else []
     try:
         with (

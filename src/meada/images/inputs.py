@@ -157,7 +157,10 @@ def per_channel(step_size: float | Tensor, x: Images) -> Tensor:
         raise MeadaError(f"step_size must be a number or one number per channel ({x.shape[1]}), got {step_size!r}")
     eta = torch.as_tensor(step_size, dtype=x.dtype, device=x.device)
     eta = eta.view(-1, 1, 1) if eta.ndim == 1 else eta
-    if eta.ndim > x.ndim or any(a not in (1, b) for a, b in zip(eta.shape[::-1], x.shape[::-1], strict=False)):
+    if not bool(eta.isfinite().all()):
+        raise MeadaError(f"step_size must be finite, got {step_size!r}")
+    sizes = (1, *x.shape[1:])  # not one per sample: an ascent takes some samples at a time
+    if eta.ndim > x.ndim or any(a not in (1, b) for a, b in zip(eta.shape[::-1], sizes[::-1], strict=False)):
         got = tuple(torch.as_tensor(step_size).shape)
         raise MeadaError(f"step_size must be a number or one number per channel ({x.shape[1]}), got shape {got}")
     return eta

@@ -14,8 +14,8 @@ Operation = Callable[..., Levels]  # of levels, and one number per image for eac
 
 def uniform(like: Tensor, *shape: int, generator: torch.Generator) -> Tensor:
     """Uniform numbers in [0, 1), with the dtype and device of ``like``."""
-    drawn = torch.rand(*shape, generator=generator, device=generator.device, dtype=torch.float64)
-    return drawn.to(like)
+    drawn = torch.rand(*shape, generator=generator, device=generator.device, dtype=torch.float64).to(like)
+    return drawn.clamp_(max=1 - torch.finfo(like.dtype).eps / 2)  # rounding may reach 1
 
 
 def randint(below: int, like: Tensor, *shape: int, generator: torch.Generator) -> Tensor:

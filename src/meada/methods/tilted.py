@@ -22,7 +22,7 @@ def tilted(
     Online, inside the training step: there is no pool and no round.
 
     Args:
-        space: what views are drawn from: a name in ``meada.SPACES``, FILE.py:function, or a ``meada.Space``.
+        space: what views are drawn from: a name in ``meada.SPACES``, a ``meada.Space``; in a recipe, FILE.py:function.
         k: candidates per image from which one is chosen (:func:`meada.hard_views`).
         hardness: 0 is a random view, 1 the candidate with the highest score. A hard choice has not been better in the
             same time so far (decision 84).

@@ -9,7 +9,7 @@ from meada.methods.method import Method
 from meada.methods.parts.views import random_views_loss
 from meada.spaces.operations import Operation, one_operation
 
-BINS = 30  # strengths are multiples of 1/30 of the range
+BINS = 31  # strengths 0, 1/30, ..., 1 of the range, all alike likely
 # The authors' wide ranges at strength 1; nearest pixels, black outside.
 WIDE: dict[str, Operation] = {
     "identity": lambda v, s: v,
@@ -45,4 +45,9 @@ def trivialaugment() -> Method:
 
 
 def _bin(strength: Tensor) -> Tensor:
-    return (strength * BINS).round() / BINS
+    """
+    >>> import torch
+    >>> (30 * _bin(torch.tensor([-1.0, -0.97, 0.0, 0.03, 0.04, 0.9999]))).round()
+    tensor([-30., -30.,   0.,   0.,   1.,  30.])
+    """
+    return strength.sign() * (strength.abs() * BINS).floor().clamp(max=BINS - 1) / (BINS - 1)

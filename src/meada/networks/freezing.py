@@ -168,6 +168,8 @@ def _first_pass_may_fail(net: nn.Module, undo: Callable[[], None]) -> Iterator[N
 def _weight_to_convert(module: nn.Module) -> nn.Parameter | None:
     """The weight of a convolution on a CPU that is not yet channels-last."""
     weight = module._parameters.get("weight") if isinstance(module, nn.Conv2d | nn.ConvTranspose2d) else None
-    if weight is None or weight.device.type != "cpu" or weight.is_contiguous(memory_format=torch.channels_last):
+    if weight is None or type(weight) is not nn.Parameter or weight.__dict__:  # a copy would lack what it carries
+        return None
+    if weight.device.type != "cpu" or weight.is_contiguous(memory_format=torch.channels_last):
         return None
     return weight

@@ -32,7 +32,7 @@ SPACES: dict[str, Callable[..., Space]] = {
 
 
 def find_space(space: str | Space) -> Space:
-    """A space by its name in ``SPACES``, by FILE.py:function from the user, or the space itself."""
+    """A space by its name in ``SPACES`` or, on the command line, by FILE.py:function; or the space itself."""
     if isinstance(space, Space):
         return space
     if not isinstance(space, str):

@@ -3,7 +3,7 @@
 from torch.nn.functional import conv2d, pad
 
 from meada.spaces.space import Random, Shape, Space, Theta, positive
-from meada.types import Images
+from meada.types import Families, Images
 
 
 def filter(*, strength: float = 1.0) -> Space:
@@ -25,6 +25,5 @@ def filter(*, strength: float = 1.0) -> Space:
         padded = pad(x, (1, 1, 1, 1), mode="replicate").reshape(1, n * c, h + 2, w + 2)
         return conv2d(padded, weight, groups=n * c).view(n, c, h, w)
 
-    return Space(
-        draw=draw, transform=transform, families=frozenset({"filter", "edges", "blur"}), smooth=True, name="filter"
-    )
+    families: Families = frozenset({"filter", "edges", "blur", "tone"})  # tone: a kernel's sum is seldom 1
+    return Space(draw=draw, transform=transform, families=families, smooth=True, name="filter")

@@ -53,7 +53,8 @@ class Random:
         return Random(chosen, chosen)
 
     def uniform(self, name: str, *shape: int, low: float = 0.0, high: float = 1.0) -> Tensor:
-        return torch.from_numpy(self.own.named(name).uniform(shape, low, high)).float()
+        drawn = torch.from_numpy(self.own.named(name).uniform(shape, low, high)).float()
+        return drawn.clamp_(max=float(np.nextafter(np.float32(high), np.float32(low))))  # rounding may reach ``high``
 
     def normal(self, name: str, *shape: int) -> Tensor:
         return torch.from_numpy(self.own.named(name).normal(shape))
@@ -112,9 +113,10 @@ class Space:
     channels: tuple[int, ...] = ()
     name: str = ""
 
-    def apply(self, x: Images, theta: Theta) -> Images:
-        """T_theta x, clamped to [0, 1]."""
-        return self._made(x, theta, f"space '{self.name}'").clamp(0, 1)
+    def apply(self, x: Images, theta: Theta, step: int | None = None) -> Images:
+        """T_theta x, clamped to [0, 1]; ``step`` is named in the error if the result is not an image."""
+        at = "" if step is None else f", step {step}"
+        return self._made(x, theta, f"space '{self.name}'{at}").clamp(0, 1)
 
     def view(self, x: Images, random: Random, step: int = 0) -> Images:
         """A random view of each image; ``step`` is named in the error if the result is not an image."""

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from meada.errors import check_range
+from meada.errors import MeadaError, check_range
 
 Scores = Float[Tensor, " n"]
 Law = Float[Tensor, " n"]  # probabilities that sum to one
@@ -25,12 +25,16 @@ def tilted_value(scores: Scores, prior: Law, tau: float) -> float:
     [1.0, 0.6201, 0.5]
     """
     check_range("the tilted score", "[0, inf]", tau=tau)
-    held = scores[prior > 0]
+    _check_law(prior)
+    held, pi = scores[prior > 0].double(), prior[prior > 0].double()
+    best = held.max()
     if tau == 0:
-        return float(held.max())
+        return float(best)
     if math.isinf(tau):
-        return float((prior * scores).sum())
-    return float(tau * torch.logsumexp(held / tau + prior[prior > 0].log(), 0))
+        return float((pi * held).sum())
+    return float(
+        best + tau * torch.log1p((pi * torch.expm1((held - best) / tau)).sum())
+    )  # exact for small and large tau
 
 
 def tilted_law(scores: Scores, prior: Law, tau: float) -> Law:
@@ -40,17 +44,21 @@ def tilted_law(scores: Scores, prior: Law, tau: float) -> Law:
     tensor([0., 1.])
     """
     check_range("the tilted score", "[0, inf]", tau=tau)
+    _check_law(prior)
     if math.isinf(tau):
         return prior
+    best = scores[prior > 0].max()
     if tau == 0:
-        best = (scores == scores[prior > 0].max()) * prior
-        return best / best.sum()
-    return (scores / tau + prior.log()).softmax(0)
+        law = (scores == best) * prior
+        return law / law.sum()
+    return ((scores - best).clamp(max=0) / tau + prior.log()).softmax(0)
 
 
 def penalised_score(law: Law, scores: Scores, prior: Law, tau: float) -> float:
     r""":math:`E_Q[s] - \tau KL(Q \| \pi)` of any distribution Q; the tilted score is its supremum."""
     check_range("the tilted score", "[0, inf]", tau=tau)
+    if bool(((law > 0) & (prior == 0)).any()):
+        return -math.inf  # at any tau: such a Q is no law over the prior's transformations
     gap = torch.where(law > 0, law * (law.log() - prior.log()), torch.zeros_like(law)).sum()
     return float((law * scores).sum()) - (tau * float(gap) if gap else 0.0)
 
@@ -61,9 +69,14 @@ def expected_finite_value(scores: Scores, prior: Law, tau: float, k: int) -> flo
     A lower bound of :func:`tilted_value` that grows with k. Computed by going through all n^k draws.
     """
     check_range("the tilted score", "[0, inf]", tau=tau)
-    check_range("the tilted score", "[1, inf]", k=k)
+    check_range("the tilted score", "[1, inf)", k=k)
     n = len(scores)
     draws = torch.cartesian_prod(*[torch.arange(n)] * k).view(-1, k)
     uniform = torch.full((k,), 1 / k, dtype=scores.dtype)
     values = torch.tensor([tilted_value(scores[row], uniform, tau) for row in draws], dtype=scores.dtype)
     return float((prior[draws].prod(1) * values).sum())
+
+
+def _check_law(prior: Law) -> None:
+    if bool((prior < 0).any()) or abs(float(prior.double().sum()) - 1) > 1e-5:
+        raise MeadaError(f"the prior must be probabilities that sum to 1, got a sum of {float(prior.sum()):g}")

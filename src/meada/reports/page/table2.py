@@ -73,7 +73,7 @@ def _on(group: Group, target: str) -> Group:
     return replace(group, runs=tuple(runs), domains=(target,))
 
 
-def _figure(runs: Sequence[Run], rule: str = "source_val") -> Section:
+def _figure(runs: Sequence[Run], rule: str = "last") -> Section:
     """The table as a chart: a panel per target with runs, a row per method."""
     targets = [t for t in TARGETS if any(t in run.results("last") for run in runs)]
     series = []
