@@ -85,7 +85,8 @@ def gather(runs: Iterable[Run]) -> Rows:
         table.setdefault(row, {}).setdefault(variant(run.record), []).append(run)
     if not table:
         raise MeadaError("Table 3 must have runs on cifar10 or cifar100, got none")
-    return {row: _groups(cells) for row, cells in table.items()}
+    usual_first = sorted(table.items(), key=lambda item: bool(item[0].mark))
+    return {row: _groups(cells) for row, cells in usual_first}
 
 
 def _groups(cells: Mapping[str, Sequence[Run]]) -> dict[str, Group]:
