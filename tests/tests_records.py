@@ -9,6 +9,7 @@ from safetensors.torch import save_file
 
 from meada.evaluation.predictions import Predictions, save_predictions
 from meada.evaluation.score import by_severity, score
+from meada.runs.recipe import load_recipe, to_toml
 
 RULES = ("last", "source_val", "crafted", "oracle")
 CLASSES = ("cat", "dog", "cow")
@@ -33,8 +34,12 @@ def write_run(
     finished: bool = True,
     attack: bool = False,
     steps: int = 300,
+    recipe: str = "",
 ) -> Path:
-    """``skill`` is how far the right class stands out; seed and domain decide on the rest."""
+    """``skill`` is how far the right class stands out; seed and domain decide on the rest.
+
+    ``recipe``: a shipped one, with as many rounds as are asked for, in place of one made up.
+    """
     path = folder / (name or f"{method}-{rounds}-{seed}")
     path.mkdir(parents=True)
     results, told = {}, Predictions()
@@ -60,13 +65,14 @@ def write_run(
         "source": dict.fromkeys(RULES, one), "results": dict.fromkeys(RULES, results),
         **({"clean": dict.fromkeys(RULES, one)} if severities else {}),
     }  # fmt: skip
-    recipe = {
+    made_up = {
         "name": f"{data}/{method}", "note": note, "seed": seed,
         "data": {"name": data, "train": 60, "targets": list(domains)},
         "network": {"name": network}, "method": {"name": method, "steps": 5},
         "plan": {"rounds": rounds, "min_steps": 50, "total_steps": steps, "batch_size": 16},
     }  # fmt: skip
-    (path / "recipe.toml").write_text(tomli_w.dumps(recipe))
+    shipped = to_toml(load_recipe(recipe, [f"plan.rounds={rounds}"] if rounds else [], seed=seed)) if recipe else ""
+    (path / "recipe.toml").write_text(shipped or tomli_w.dumps(made_up))
     lines = [{"step": 50 * (k + 1), **line} for k, line in enumerate(told_of)]
     scores = {"source_val": 80.0, "crafted": 60.0, "oracle": 50.0}
     lines += [{"step": s, "loss": 2.0 - s / 200 + 0.1 * seed, "scores": scores} for s in (100, 200, 300)]

@@ -76,8 +76,10 @@ def test_one_seed_is_warned_of(tmp_path):
     assert "One seed: ERM. This compares two models, not two methods." in said(build(find_runs([tmp_path])))
 
 
-def test_the_papers_number_stands_beside_ours(runs):
-    page = build(find_runs([runs]))
+def test_the_papers_number_stands_beside_ours(tmp_path):
+    for method, rounds in (("erm", 0), ("meada", 3)):
+        write_run(tmp_path, method, rounds=rounds, recipe=f"digits/{method}")
+    page = build(find_runs([tmp_path]))
     rows = {row[:3]: row for row in table(page, "Accuracy (%), the paper").rows}
     assert rows["ME-ADA", "last", "svhn"][5] == 42.0 and rows["ERM", "oracle", "usps"][5] == 79.92
     assert rows["ERM", "last", "mean"][5] == pytest.approx((31.95 + 79.92) / 2)  # over the same domains
@@ -87,10 +89,10 @@ def test_the_papers_number_stands_beside_ours(runs):
 
 def test_the_k_sweep_is_figure_1(tmp_path):
     for seed in range(2):
-        write_run(tmp_path, "erm", seed=seed)
+        write_run(tmp_path, "erm", seed=seed, recipe="digits/erm")
         for k in (1, 2, 3):
-            write_run(tmp_path, "ada", seed=seed, rounds=k)
-            write_run(tmp_path, "meada", seed=seed, rounds=k, skill=1 + k / 2)
+            write_run(tmp_path, "ada", seed=seed, rounds=k, recipe="digits/ada")
+            write_run(tmp_path, "meada", seed=seed, rounds=k, skill=1 + k / 2, recipe="digits/meada")
     page = build(find_runs([tmp_path]))
     figure, *_ = [c for c in charts(page) if "Figure 1" in c.title]
     ada, meada, erm = figure.series
@@ -107,7 +109,7 @@ def test_the_k_sweep_is_figure_1(tmp_path):
 def test_corruptions_have_severities_a_map_and_figure_2(tmp_path):
     about = {"data": "cifar10", "network": "wideresnet", "severities": 5, "images": 20}
     for method in ("erm", "meada"):
-        write_run(tmp_path, method, domains=tuple(CORRUPTIONS), **about)
+        write_run(tmp_path, method, domains=tuple(CORRUPTIONS), recipe=f"cifar10c/wideresnet-{method}", **about)
     page = build(find_runs([tmp_path]))
     record = json.loads((tmp_path / "erm-0-0" / "record.json").read_text())["results"]["last"]
     (curve,) = [c for c in charts(page) if c.title.startswith("Accuracy by severity")]
@@ -187,7 +189,10 @@ def test_compute_and_the_choice_of_checkpoints(runs, tmp_path):
 def test_what_is_missing_is_said_in_a_line(tmp_path):
     write_run(tmp_path, predictions=False)
     text = said(build(find_runs([tmp_path])))
-    assert "No reliability diagrams" in text and "meada evaluate RUN --pgd" in text
+    assert (
+        "Without reliability diagrams, for lack of predictions: ERM, seeds 0" in text
+        and "meada evaluate RUN --pgd" in text
+    )
     assert "No Figure 1" in text and "No severities" in text and "No pictures" in text
 
 
