@@ -10,7 +10,7 @@ from meada.evaluation.statistics import LEVEL, Verdict, over_seeds, page_trend, 
 from meada.reports.page.blocks import Cell, Page, Section, Table, Text
 from meada.reports.page.cost import bill, equal_time, records, spread
 from meada.reports.page.groups import Experiment, Group, experiment, once_per_seed
-from meada.reports.page.paper import PAPER, compare_with_paper, paper_of, rounds_section
+from meada.reports.page.paper import PAPER, SELECTION_KEYS, compare_with_paper, paper_of, rounds_section
 from meada.reports.page.robustness import calibration
 from meada.reports.page.sensitivity import of_study, sensitivity
 from meada.reports.runs import Run
@@ -22,7 +22,6 @@ PAIRS = (
 )  # fmt: skip
 ORDER = ("meada", "ada", "erm")  # best first, as Table 1 has them on
 ORDERED = ("svhn", "mnist_m")
-SELECTION_KEYS = frozenset({"evaluation.every", "evaluation.subset"})  # they choose a checkpoint, and train nothing
 
 
 def table1(runs: Sequence[Run], command: str) -> Page:
