@@ -29,6 +29,7 @@ def test_it_trains_in_place_and_tells_what_it_did(linear_net, data):
     record = meada.fit(linear_net, data, "meada", plan=PLAN, seed=3)
     assert not torch.equal(before["1.weight"], linear_net[1].weight)
     assert record["steps"] == 12 and record["method"] == "meada" and record["seed"] == 3
+    assert record["passes"] == {"forward": 1.0, "backward": 1.0}  # of a training step
     assert [r["pool"] for r in record["rounds"]] == [16, 32]
     assert record["rounds"][0]["ce"][1] > record["rounds"][0]["ce"][0]
     assert record["seconds"]["maximise"] > 0

@@ -93,5 +93,6 @@ def test_a_run_and_its_evaluation_agree(tmp_path):
     assert one.keys() == {"noisy"}
     wrong = meada("evaluate", str(out), *trust, "--on", "nosy")
     assert wrong.returncode == 2 and "did you mean 'noisy'" in wrong.stderr
+    assert "cost of a step per image: 1 forward and 1 backward passes" in got.stdout
     quiet = meada("train", str(recipe), "--out", str(tmp_path / "q"), "--quiet", "--trust", network_of(recipe))
     assert quiet.returncode == 0 and quiet.stdout == quiet.stderr == ""
