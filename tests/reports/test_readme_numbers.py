@@ -115,6 +115,8 @@ def cifar(name):
     [
         ("ERM", "erm"),
         ("Cutout", "cutout"),
+        ("CutMix", "cutmix"),
+        ("AutoAugment", "autoaugment"),
         ("Mixup", "mixup"),
         ("ADA", "ada"),
         ("ME-ADA", "meada"),
