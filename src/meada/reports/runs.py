@@ -120,6 +120,11 @@ class Run:
         narrower = NARROWER.get(where.get("cpu_capability", ""), "")
         return f"{narrower}OMP_NUM_THREADS={where['threads']} meada train {recipe} --out NEW"
 
+    @property
+    def round_steps(self) -> dict[int, int]:
+        """The step after which each maximisation round began, from the log: a plan may be in epochs."""
+        return {line["round"]: line["step"] for line in self.log if "round" in line}
+
     def results(self, rule: str) -> dict[str, dict[str, Any]]:
         return self.record["results"].get(rule, {})
 

@@ -110,7 +110,7 @@ def seconds_at(run: Run, step: int) -> float:
     Evaluation is not counted: candidates are scored to be looked at, not to train.
     """
     total = max(int(run.record["steps"]), 1)
-    at = {line["round"]: line["step"] for line in run.log if "round" in line}  # the plan may be in epochs
+    at = run.round_steps
     ascents = [r.get("seconds", 0.0) for k, r in enumerate(run.record.get("rounds", []), 1) if at.get(k, total) < step]
     return float(run.record["seconds"].get("minimise", 0.0)) * step / total + sum(ascents)
 

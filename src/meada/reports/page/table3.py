@@ -61,7 +61,7 @@ def table3(runs: Iterable[Run], rule: str = "last") -> Page:
     for k, (row, cells) in enumerate(compared, 1):
         figures.append(_figure2(row, cells, rule, k))
         place = Experiment(str(row), row.data, row.network, FIFTEEN, tuple(cells.values()))
-        pairs = [(name, rival) for rival in RIVALS for name in cells if name not in RIVALS[: RIVALS.index(rival) + 1]]
+        pairs = [(name, rival) for n, rival in enumerate(RIVALS, 1) for name in cells if name not in RIVALS[:n]]
         parts = (differences(cells, ("mean",), pairs), equal_time(place, f"{row.data}-{k}"))
         sections += [Section(f"{part.title}: {row}", part.blocks) for part in parts if part]
     if figures:

@@ -69,7 +69,7 @@ def _curves(groups: Sequence[Group], key: str, rule: str = "") -> tuple[Series, 
 
 
 def _rounds(group: Group, run: Run) -> list[tuple[Cell, ...]]:
-    steps = {line["round"]: line["step"] for line in run.log if "round" in line}
+    steps = run.round_steps
     return [
         (
             group.label, run.seed, line["round"], steps.get(line["round"]), line["pool"],
