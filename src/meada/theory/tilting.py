@@ -32,9 +32,8 @@ def tilted_value(scores: Scores, prior: Law, tau: float) -> float:
         return float(best)
     if math.isinf(tau):
         return float((pi * held).sum())
-    return float(
-        best + tau * torch.log1p((pi * torch.expm1((held - best) / tau)).sum())
-    )  # exact for small and large tau
+    inside = torch.expm1((held - best) / tau)  # a plain exponential overflows or rounds away where tau is tiny or huge
+    return float(best + tau * torch.log1p((pi * inside).sum()))
 
 
 def tilted_law(scores: Scores, prior: Law, tau: float) -> Law:
