@@ -60,8 +60,12 @@ def test_it_is_exact_at_any_size_of_tau(tau):
 def test_what_is_no_law_is_refused():
     scores = torch.tensor([0.0, 1.0])
     for call in (tilted_value, tilted_law):
-        with pytest.raises(MeadaError, match=r"probabilities that sum to 1, got a sum of 1\.1"):
+        with pytest.raises(MeadaError, match=r"the prior must sum to 1, got sums off by 0\.1"):
             call(scores, torch.tensor([0.5, 0.6]), 1.0)
+        with pytest.raises(MeadaError, match="the prior must be probabilities, got a negative number or NaN"):
+            call(scores, torch.tensor([math.nan, 1.0]), 1.0)
+        with pytest.raises(MeadaError, match="the prior must sum to 1"):
+            call(scores, torch.tensor([0.5, 0.501]), 1.0)  # half precision's tolerance is not a prior's
     outside = penalised_score(torch.tensor([0.0, 1.0]), scores, torch.tensor([1.0, 0.0]), 0.0)
     assert outside == -math.inf
 

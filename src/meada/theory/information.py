@@ -22,15 +22,15 @@ JointLaw = Float[Tensor, "A B"]
 SUM_TOLERANCE = 1e-2  # wide enough for a softmax in bfloat16, far too narrow for logits
 
 
-def check_law(p: Tensor, what: str, dims: int = 1) -> None:
+def check_law(p: Tensor, what: str, dims: int = 1, tolerance: float = SUM_TOLERANCE) -> None:
     """The last ``dims`` dimensions of ``p`` hold probabilities that sum to one."""
     if p.numel() == 0:
         raise MeadaError(f"{what} must hold at least one prediction, got none")
     if not bool((p >= 0).all()):  # also catches NaN
-        raise MeadaError(f"{what} must be probabilities, got a negative number or NaN: give softmax(logits)")
-    worst = float((p.sum(tuple(range(-dims, 0))) - 1).abs().max())
-    if not worst <= SUM_TOLERANCE:
-        raise MeadaError(f"{what} must sum to 1, got sums off by {worst:.3g}: give softmax(logits)")
+        raise MeadaError(f"{what} must be probabilities, got a negative number or NaN (logits need a softmax first)")
+    worst = float((p.double().sum(tuple(range(-dims, 0))) - 1).abs().max())
+    if not worst <= tolerance:
+        raise MeadaError(f"{what} must sum to 1, got sums off by {worst:.3g} (logits need a softmax first)")
 
 
 def shannon_entropy(p: Law) -> Scalar:

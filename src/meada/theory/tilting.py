@@ -11,10 +11,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from meada.errors import MeadaError, check_range
+from meada.errors import check_range
+from meada.theory.information import check_law
 
 Scores = Float[Tensor, " n"]
 Law = Float[Tensor, " n"]  # probabilities that sum to one
+PRIOR_TOLERANCE = 1e-5  # a prior is written down in float32, not the output of a network in half precision
 
 
 def tilted_value(scores: Scores, prior: Law, tau: float) -> float:
@@ -25,7 +27,7 @@ def tilted_value(scores: Scores, prior: Law, tau: float) -> float:
     [1.0, 0.6201, 0.5]
     """
     check_range("the tilted score", "[0, inf]", tau=tau)
-    _check_law(prior)
+    check_law(prior, "the prior", tolerance=PRIOR_TOLERANCE)
     held, pi = scores[prior > 0].double(), prior[prior > 0].double()
     best = held.max()
     if tau == 0:
@@ -43,7 +45,7 @@ def tilted_law(scores: Scores, prior: Law, tau: float) -> Law:
     tensor([0., 1.])
     """
     check_range("the tilted score", "[0, inf]", tau=tau)
-    _check_law(prior)
+    check_law(prior, "the prior", tolerance=PRIOR_TOLERANCE)
     if math.isinf(tau):
         return prior
     best = scores[prior > 0].max()
@@ -74,8 +76,3 @@ def expected_finite_value(scores: Scores, prior: Law, tau: float, k: int) -> flo
     uniform = torch.full((k,), 1 / k, dtype=scores.dtype)
     values = torch.tensor([tilted_value(scores[row], uniform, tau) for row in draws], dtype=scores.dtype)
     return float((prior[draws].prod(1) * values).sum())
-
-
-def _check_law(prior: Law) -> None:
-    if bool((prior < 0).any()) or abs(float(prior.double().sum()) - 1) > 1e-5:
-        raise MeadaError(f"the prior must be probabilities that sum to 1, got a sum of {float(prior.sum()):g}")
