@@ -119,6 +119,7 @@ def cifar(name):
         ("AutoAugment", "autoaugment"),
         ("Mixup", "mixup"),
         ("ADA", "ada"),
+        ("AdvTrain", "advtrain"),
         ("ME-ADA", "meada"),
         ("AugMix", "augmix"),
         ("tilted: random views from `wide`, consistency 3 (2,500 steps)", "tilted-random"),
