@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from meada.evaluation.predictions import Predictions, load_predictions, save_predictions
+from meada.evaluation.predictions import load_predictions, save_predictions
 from meada.files import write_bytes
 from meada.runs.run_folder import RunFolder
 
@@ -26,9 +26,9 @@ def keep(run: RunFolder, out: Path) -> None:
     by_rule, classes = load_predictions(run.predictions)
     domains = {
         name: {part: value.to(SMALL[part]) for part, value in parts.items()}
-        for name, parts in by_rule[RULE].domains.items()
+        for name, parts in by_rule[RULE].items()
     }
-    save_predictions(kept.predictions, {RULE: Predictions(domains)}, classes)
+    save_predictions(kept.predictions, {RULE: domains}, classes)
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import tomli_w
 import torch
 from safetensors.torch import save_file
 
-from meada.evaluation.predictions import Predictions, save_predictions
+from meada.evaluation.predictions import per_image, save_predictions
 from meada.evaluation.score import by_severity, score
 from meada.runs.recipe import load_recipe, to_toml
 
@@ -42,14 +42,14 @@ def write_run(
     """
     path = folder / (name or f"{method}-{rounds}-{seed}")
     path.mkdir(parents=True)
-    results, told = {}, Predictions()
+    results, told = {}, {}
     for place, domain in enumerate(domains):
         n = images * (severities or 1)
         labels = torch.arange(images).repeat(severities or 1) % 3
         noise = torch.Generator().manual_seed(97 * seed + place)
         logits = torch.randn(n, 3, generator=noise, dtype=torch.float64)
         logits[torch.arange(n), labels] += skill
-        told.keep(domain, logits, labels)
+        told[domain] = per_image(logits, labels)
         results[domain] = dict(score(logits, labels))
         if severities:
             results[domain]["by_severity"] = by_severity(logits, labels, severities)

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from math import inf
+from math import inf, isfinite
+from numbers import Integral
+from typing import Any
 
 
 class MeadaError(ValueError):
@@ -20,6 +22,17 @@ def one_line(error: BaseException, most: int = 200) -> str:
     ('no such file', 'KeyError')
     """
     return " ".join(str(error).split())[:most] or type(error).__name__
+
+
+def some(names: Iterable[str], shown: int = 3, between: str = ", ") -> str:
+    """The first few names and the number of the others.
+
+    >>> some(["a", "b"]), some("abcde"), some("abcde", between="; ")
+    ('a, b', 'a, b, c and 2 more', 'a; b; c; and 2 more')
+    """
+    names = list(names)
+    more = f"{between.strip(', ')} and {len(names) - shown:,} more" if len(names) > shown else ""
+    return between.join(names[:shown]) + more
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -48,3 +61,22 @@ def check_range(who: str, interval: str, **values: float | int) -> None:
         if not (above and (value <= high if interval[-1] == "]" else value < high)):
             bound = f"{low:g} or more" if interval[0] == "[" else f"greater than {low:g}"
             raise MeadaError(f"{who}: {name} must be {bound if high == inf else f'in {interval}'}, got {value}")
+
+
+def check_count(name: str, value: Any, *, least: int) -> None:
+    """Refuse anything but a whole number of at least ``least``."""
+    if not isinstance(value, Integral):
+        raise MeadaError(f"{name} must be a whole number, got {value!r}")
+    if value < least:
+        raise MeadaError(f"{name} must be {least} or more, got {value}")
+
+
+def check_numbers(**values: Any) -> None:
+    """Refuse values that are not finite numbers."""
+    for name, value in values.items():
+        try:
+            finite = not isinstance(value, str) and isfinite(float(value))
+        except (TypeError, ValueError):
+            finite = False
+        if not finite:
+            raise MeadaError(f"{name} must be a finite number, got {value!r}")

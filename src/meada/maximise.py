@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from meada.entropy import UNCERTAINTY, Uncertainty, expected_entropy
-from meada.errors import MeadaError, NonFiniteError
-from meada.images.inputs import check_classes, check_count, check_numbers, images_and_labels, per_channel
+from meada.errors import MeadaError, NonFiniteError, check_count, check_numbers
+from meada.images.inputs import check_classes, images_and_labels, per_channel
 from meada.networks.embedding import embedding_passes, forward_pass, unwrap
 from meada.networks.freezing import channels_last, frozen
 from meada.networks.posterior import Passes, Posterior, PosteriorOutputs, posterior_passes
@@ -24,6 +24,7 @@ from meada.spaces import Space, Theta, find_space, view_random
 from meada.spaces.choice import choose
 from meada.spaces.pixels import pixels
 from meada.spaces.space import unpacked
+from meada.streams import positions_of
 from meada.types import Images, LabelMatrix, Labels, PerSample
 
 Score = Callable[[Images, int], PerSample]  # of transformed images at a step of the ascent
@@ -145,9 +146,7 @@ def hard_views(
     seed = int(torch.randint(2**62, ())) if seed is None else seed
     check_count("seed", seed, least=0)
     check_count("step", step, least=0)
-    rows = np.arange(len(x)) if index is None else np.asarray(index.cpu() if isinstance(index, Tensor) else index)
-    if rows.shape != (len(x),) or (len(x) and rows.dtype.kind not in "iu"):
-        raise MeadaError(f"index must have one integer per image ({len(x)}), got shape {rows.shape} of {rows.dtype}")
+    rows = positions_of(index, len(x))
     objective, found = Objective(beta=beta, gamma=gamma), find_space(space)
     with torch.inference_mode(False):  # of the caller, whose images could not be trained on
         x, y = _ordinary(x), _ordinary(y)

@@ -1,7 +1,7 @@
 """Random numbers by name: they depend on seed and names, not on earlier random numbers.
 
 A run that is killed and resumed, or shared out over processes, draws the same numbers. ``stream`` is
-for what a step draws once; ``sample_streams`` and ``view_streams`` give each sample its own numbers.
+for what a step draws once; ``sample_streams`` gives each sample its own numbers.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float32, Float64, UInt16, UInt32, UInt64
+from jaxtyping import Float32, Float64, Int64, UInt16, UInt32, UInt64
 from scipy.special import ndtri
+
+from meada.errors import MeadaError
 
 
 def key(*names: int | str) -> int:
@@ -121,6 +123,22 @@ def sample_streams(seed: int, name: str, severity: int, index: Any) -> Streams:
     """
     both = _digest(f"{seed}/{name}/{severity}")
     return Streams(_mix(both + _strides(index), both[::-1]))
+
+
+def positions_of(index: Any, n: int) -> Int64[np.ndarray, " N"]:
+    """The position of each of ``n`` images in its data set: ``index``, by default 0, 1, 2, ...
+
+    >>> positions_of(None, 3), positions_of(torch.tensor([7, 2]), 2)
+    (array([0, 1, 2]), array([7, 2]))
+    """
+    if index is None:
+        return np.arange(n)
+    found = np.asarray(index.cpu() if isinstance(index, torch.Tensor) else index)
+    if found.shape != (n,) or (n and found.dtype.kind not in "iu"):
+        raise MeadaError(f"index must have one integer per image ({n}), got shape {found.shape} of {found.dtype}")
+    if n and found.min() < 0:
+        raise MeadaError(f"index must be 0 or more, got {found.min()}")
+    return found.astype(np.int64)
 
 
 def _strides(position: Any) -> UInt64[np.ndarray, "2 N"]:

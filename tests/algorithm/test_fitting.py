@@ -54,7 +54,7 @@ def test_loss_falls(data):
     "images, labels, sentence",
     [
         (torch.rand(4, 3, 5, 5), torch.zeros(4).long(), r"images of shape \(3, 5, 5\)"),
-        (torch.rand(4, 3, 4, 4), torch.full((4,), 7), r"labels must be in 0\.\.4, got 7"),
+        (torch.rand(4, 3, 4, 4), torch.full((4,), 7), r"labels must be in 0\.\.4, the classes of the network, got 7"),
         (torch.rand(0, 3, 4, 4), torch.zeros(0).long(), "source must have at least one"),
     ],
 )

@@ -213,7 +213,7 @@ class Stream(IterableDataset[Any]):
         (Items(3, lambda k: (pixels(k), 0.5)), "must be class numbers from 0 up, names, .* got 0.5 in item 0"),
         (Items(3, lambda k: (pixels(k), -1)), "got -1 in item 0"),
         (Items(3, lambda k: (pixels(k), None)), "got None in item 0"),
-        (Items(3, lambda k: {"picture": pixels(k), "age": 3}), "must have one of the keys label, .* got picture, age"),
+        (Items(3, lambda k: {"picture": pixels(k), "age": 3}), "one of the keys labels, label, .* got picture, age"),
         (Items(3, lambda k: (pixels(k).astype(np.int64), 0)), "must be uint8, uint16 or floats .* got torch.int64"),
         (Items(3, lambda k: (torch.randn(3, 8, 8) * 2, 0)), r"must have values in \[0, 1\], got values from"),
         (Items(3, lambda k: (np.zeros((5, 5, 5, 3), np.uint8), 0)), r"got shape \(5, 5, 5, 3\) in item 0"),

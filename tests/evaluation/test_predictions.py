@@ -5,8 +5,7 @@ import torch
 from tests_tiny import load_tiny, write_recipe
 
 from meada.errors import MeadaError
-from meada.evaluation.predictions import Predictions, load_predictions, save_predictions
-from meada.reports.inspect import load_gallery
+from meada.evaluation.predictions import load_predictions, per_image, save_predictions
 from meada.runs.network import load_model
 from meada.runs.recipe import make
 from meada.runs.run import run
@@ -26,9 +25,9 @@ def test_predictions_give_the_records_accuracy(finished):
     told, classes = load_predictions(folder.predictions)
     assert told.keys() == {"last", "source_val"} and len(classes) == 10
     for rule, one in told.items():
-        assert one.domains.keys() == {"source", "noisy", "blurred"}
+        assert one.keys() == {"source", "noisy", "blurred"}
         for domain in ("noisy", "blurred"):
-            parts = one.domains[domain]
+            parts = one[domain]
             right = (parts["guess"] == parts["label"]).double()
             wanted = record["results"][rule][domain]
             assert 100 * float(right.mean()) == pytest.approx(wanted["accuracy"])
@@ -38,7 +37,7 @@ def test_predictions_give_the_records_accuracy(finished):
 
 
 def test_the_gallery_says_what_the_network_took_each_image_for(finished):
-    kept = load_gallery(finished[0])
+    kept = finished[0].load_gallery()
     for k in (1, 2):
         guesses = [kept[f"round-{k}.{name}_guess"] for name in ("source", "adversarial")]
         assert all(g.shape == kept[f"round-{k}.label"].shape for g in guesses)
@@ -46,13 +45,12 @@ def test_the_gallery_says_what_the_network_took_each_image_for(finished):
 
 
 def test_what_is_saved_is_read_again(tmp_path):
-    told = Predictions()
     logits, labels = torch.randn(7, 3), torch.randint(3, (7,))
-    told.keep("a/b", logits, labels)
+    told = {"a/b": per_image(logits, labels)}
     save_predictions(tmp_path / "p", {"last": told, "oracle": told}, ("x", "y", "z"))
     again, classes = load_predictions(tmp_path / "p")
     assert classes == ("x", "y", "z") and again.keys() == {"last", "oracle"}
-    parts = again["last"].domains["a/b"]
+    parts = again["last"]["a/b"]
     assert torch.equal(parts["guess"].long(), logits.argmax(-1))
     assert torch.equal(parts["label"].long(), labels)
     assert torch.allclose(parts["confidence"].double(), logits.softmax(-1).amax(-1))

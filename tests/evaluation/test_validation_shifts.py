@@ -119,7 +119,7 @@ def test_an_unknown_family_gives_the_nearest():
         validation_families({"color"})
     with pytest.raises(MeadaError, match="got 'nois'"):
         shifted(torch.rand(1, 3, 8, 8), ["nois"])
-    with pytest.raises(MeadaError, match="one integer per image, got shape .2,. for 1 images"):
+    with pytest.raises(MeadaError, match=r"one integer per image \(1\), got shape .2,. of int64"):
         shifted(torch.rand(1, 3, 8, 8), ["tone"], index=[0, 1])
 
 

@@ -5,7 +5,6 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from meada.errors import MeadaError
 from meada.maximise import perturb
 from meada.networks import to_bayesian
 from meada.networks.posterior import Posterior, posterior_passes
@@ -117,8 +116,3 @@ def test_a_sample_moves_alike_in_any_batch(x, pieces, draws):
         apart = torch.cat([perturb(net, *part, **settings) for part in parts])
         assert_close(whole, apart, rtol=0, atol=1e-9)
         assert_close(whole, perturb(net, x, y, **settings, block=4), rtol=0, atol=1e-9)
-
-
-def test_no_draw_is_an_error(linear_net, x):
-    with pytest.raises(MeadaError, match="must be at least 1, got 0"):
-        looked_at(linear_net, x, count=0)

@@ -51,7 +51,7 @@ def test_records_follow_from_their_predictions():
     assert files
     for file in files:
         record = json.loads((file.parent / "record.json").read_text())
-        domains = load_predictions(file)[0]["last"].domains
+        domains = load_predictions(file)[0]["last"]
         for name, scores in record["results"]["last"].items():
             kept = domains[name]
             right = (kept["guess"] == kept["label"]).double()

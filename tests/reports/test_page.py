@@ -16,7 +16,7 @@ from tests_records import write_run
 
 from meada.corruptions import CORRUPTIONS
 from meada.errors import MeadaError
-from meada.evaluation.predictions import Predictions, save_predictions
+from meada.evaluation.predictions import save_predictions
 from meada.evaluation.selection import RULES
 from meada.reports import quickstart
 from meada.reports.page import build, to_html, to_markdown, write
@@ -128,11 +128,11 @@ def test_corruptions_have_severities_a_map_and_figure_2(tmp_path):
 
 def test_a_reliability_diagram_by_hand(tmp_path):
     path = write_run(tmp_path, domains=("svhn",), images=3)
-    told = Predictions({"svhn": {
+    told = {"svhn": {
         "label": torch.tensor([0, 1, 2], dtype=torch.int16),
         "guess": torch.tensor([0, 0, 2], dtype=torch.int16),
         "confidence": torch.tensor([0.62, 0.68, 1.0]),
-    }})  # fmt: skip
+    }}  # fmt: skip
     save_predictions(path / "predictions.safetensors", {"last": told}, ())
     (experiment,) = experiments(find_runs([tmp_path]))
     line = reliability(experiment.groups[0], ("svhn",), "last")

@@ -94,7 +94,7 @@ def test_severities_of_one_image_are_one_image(tmp_path):
     write_run(tmp_path / "b", "erm", severities=5)
     one, five = (tmp_path / k / "erm-0-0" / "predictions.safetensors" for k in "ab")
     told, classes = load_predictions(one)
-    for parts in told["last"].domains.values():
+    for parts in told["last"].values():
         for name in parts:
             parts[name] = torch.cat([parts[name]] * 5)
     save_predictions(five, told, classes)
@@ -110,9 +110,9 @@ def test_corruptions_of_the_same_pictures_are_not_independent(tmp_path):
         path = write_run(tmp_path / str(severities), "erm", severities=severities, domains=("a", "b", "c", "d"))
         file = path / "predictions.safetensors"
         told, classes = load_predictions(file)
-        first = told["last"].domains["a"]
-        for name in told["last"].domains:
-            told["last"].domains[name] = first
+        first = told["last"]["a"]
+        for name in told["last"]:
+            told["last"][name] = first
         save_predictions(file, told, classes)
         group = one_experiment(tmp_path / str(severities)).groups[0]
         spans = [group.interval("last", domain) for domain in ("a", "mean")]
@@ -124,7 +124,7 @@ def test_two_models_that_saw_other_pictures_are_not_paired(tmp_path):
     write_run(tmp_path, "erm")
     file = write_run(tmp_path, "meada", skill=3.0) / "predictions.safetensors"
     told, classes = load_predictions(file)
-    for parts in told["last"].domains.values():
+    for parts in told["last"].values():
         parts["label"], parts["guess"] = parts["label"].flip(0), parts["guess"].flip(0)
     save_predictions(file, told, classes)
     erm, meada = one_experiment(tmp_path).groups

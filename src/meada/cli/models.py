@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from meada.cli.quick import Json, ModelPath, Quiet, Trust
-from meada.errors import MeadaError, nearest
+from meada.errors import MeadaError, nearest, some
 from meada.files import json_text, write_json, write_text
 from meada.machine.terminal import SafeConsole, printable, progress
 
@@ -138,8 +138,7 @@ def predict(
         _print(opened, predictions, limit)
     bad = [f"{one.file} {one.error}" for one in predictions if one.error]
     if bad:
-        more = f"; and {len(bad) - 3} more" if len(bad) > 3 else ""
-        raise MeadaError("; ".join(bad[:3]) + more)
+        raise MeadaError(some(bad, between="; "))
 
 
 def _write_csv(path: Path, predictions: "list[Prediction]", limit: float | None, top: int) -> None:

@@ -30,14 +30,6 @@ SECTIONS = {  # tables of a recipe whose keys are the fields of a class
 }
 
 
-# Extras that only some verbs need, and the libraries that each installs.
-EXTRAS = {
-    "report": "matplotlib",
-    "quickstart": "sklearn mlxtend",
-    "export": "onnx onnxruntime onnxscript",
-    "ray": "ray",
-}
-
 # Options that several verbs share.
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
@@ -53,16 +45,15 @@ Trust = Annotated[
 
 
 def missing(error: ModuleNotFoundError) -> str:
-    """The message with the extra to install; raise again if no extra has the library, since that is a bug.
+    """The message with the extra to install for figures; raise again if another library is missing: a bug.
 
     >>> missing(ModuleNotFoundError("", name="matplotlib.figure"))
     "matplotlib must be installed for this: pip install 'meada[report]'"
     """
     name = (error.name or "").partition(".")[0]
-    for extra, libraries in EXTRAS.items():
-        if name in libraries.split():
-            return f"{name} must be installed for this: pip install 'meada[{extra}]'"
-    raise error
+    if name != "matplotlib":
+        raise error
+    return "matplotlib must be installed for this: pip install 'meada[report]'"
 
 
 @cache

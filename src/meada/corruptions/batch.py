@@ -5,7 +5,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Int64
 
 from meada.corruptions import blur, digital, noise, weather
 from meada.corruptions.constants import constants_of, table_for
@@ -13,7 +12,7 @@ from meada.corruptions.operators import Levels
 from meada.corruptions.spatter import spatter
 from meada.errors import MeadaError, nearest
 from meada.images.inputs import as_images
-from meada.streams import Streams, sample_streams
+from meada.streams import Streams, positions_of, sample_streams
 
 Batch = TypeVar("Batch", np.ndarray, torch.Tensor)
 
@@ -69,7 +68,7 @@ def corrupt(
         raise MeadaError(f"unknown corruption '{name}': {nearest(name, FUNCTIONS)}")
     if isinstance(severity, bool) or severity not in SEVERITIES:
         raise MeadaError(f"severity must be 1, 2, 3, 4 or 5, got {severity!r} for '{name}'")
-    positions = _positions(index, len(pixels))
+    positions = positions_of(index, len(pixels))
     numbers = constants_of(constants or table_for(*pixels.shape[2:]))[name][severity - 1]
     result = np.empty_like(pixels)
     rng = sample_streams(int(seed), name, int(severity), positions)
@@ -102,16 +101,3 @@ def _checked(images: Any) -> np.ndarray:
     if not set(pixels.shape[2:]) <= set(SIDES):
         raise MeadaError(f"images must have sides from 28 to 512 pixels, got {pixels.shape[2]}x{pixels.shape[3]}")
     return (pixels.float() if pixels.dtype == torch.bfloat16 else pixels).numpy()
-
-
-def _positions(index: Any, count: int) -> Int64[np.ndarray, " N"]:
-    if index is None:
-        return np.arange(count)
-    if isinstance(index, torch.Tensor):
-        index = index.cpu().numpy()
-    positions = np.asarray(index)
-    if positions.shape != (count,):
-        raise MeadaError(f"index must have one number per image, got shape {positions.shape} for {count} images")
-    if count and not (np.issubdtype(positions.dtype, np.integer) and positions.min() >= 0):
-        raise MeadaError("index must hold integers from 0 on: the position of each image in its data set")
-    return positions.astype(np.int64)

@@ -32,7 +32,7 @@ from meada.corruptions.batch import CORRUPTIONS, FUNCTIONS, SEVERITIES, corrupt
 from meada.corruptions.constants import constants_of, table_for
 from meada.corruptions.sources import Stack, Tree
 from meada.corruptions.weather import frost_source
-from meada.errors import MeadaError, nearest
+from meada.errors import MeadaError, check_count, nearest
 from meada.files import DRAFT, naming, write_bytes, write_json, write_npy
 from meada.machine.limits import map_npy
 from meada.machine.terminal import Tell
@@ -73,8 +73,7 @@ def write(
 ) -> dict[str, Any]:  # fmt: skip
     """Write every corruption of ``source`` below ``out``; existing files are kept."""
     settings = settings or Settings()
-    if workers < 1:
-        raise MeadaError(f"workers must be 1 or more, got {workers}")
+    check_count("workers", workers, least=1)
     out.mkdir(parents=True, exist_ok=True)
     with _alone(out), _running(workers) as run:
         sidecar = _merged(out / "corruptions.json", _sidecar(source, settings))

@@ -17,8 +17,8 @@ from meada.pool import Pool
 from meada.pool.storage import BlockFile, DiskImages
 from meada.types import Labels
 
-IMAGE_KEYS = ("pixel_values", "image", "images", "img", "x")
-LABEL_KEYS = ("labels", "label", "y", "target", "targets")
+IMAGE_KEYS = ("pixel_values", "image", "images", "img", "picture", "x")
+LABEL_KEYS = ("labels", "label", "fine_label", "class", "target", "targets", "y")
 READ = 256  # images read at once
 KINDS = "(images, labels), a Dataset, a DataLoader, a Hugging Face dataset or the path of a folder of pictures"
 

@@ -10,7 +10,7 @@ from meada.datasets.pictures.parts import load, provenance, spread
 from meada.datasets.pictures.split import alike, constants, shown, split, warnings
 from meada.datasets.pictures.survey import MIN_CLASSES, Survey, grouped, summary, survey
 from meada.datasets.task import Samples, Task
-from meada.errors import MeadaError, check_range
+from meada.errors import MeadaError, check_range, some
 from meada.machine.terminal import Count
 
 SOURCE = "source"  # name of the held-out pictures in ``meada evaluate``, not of a test
@@ -112,7 +112,7 @@ def targets(
     for test in tests:
         one = survey(Path(test), group=_group_of(Path(test), group), cache=cache, tell=tell)
         if own.multilabel and one.classes != classes:
-            raise MeadaError(f"test '{test}' must have the label columns {_few(classes)}, got {_few(one.classes)}")
+            raise MeadaError(f"test '{test}' must have the label columns {some(classes)}, got {some(one.classes)}")
         if both := [file for file, look in one.looks.items() if look.content in trained_on]:
             raise MeadaError(
                 f"test '{test}' must hold none of the pictures to train on, got {len(both):,} of the same pixels, "
@@ -121,7 +121,7 @@ def targets(
         for domain in one.domains:
             known = [p for p in one.pictures if p.domain == domain and (own.multilabel or p.label in classes)]
             if not known:
-                got = f"{_few(classes)}, got {_few(one.classes)}"
+                got = f"{some(classes)}, got {some(one.classes)}"
                 raise MeadaError(f"test '{test}' must have some of the classes {got}")
             found[_free(domain, Path(test), {*found, *own.domains, SOURCE})] = (one, known)
     return found
@@ -136,10 +136,10 @@ def read_pictures(path: Path, classes: Sequence[str] | None, side: int, *, stric
     classes = found.classes if classes is None else classes
     unknown = [name for name in found.classes if name not in classes]
     if strict and unknown:
-        raise MeadaError(f"{path} must have no classes but {_few(classes)}, got '{unknown[0]}'")
+        raise MeadaError(f"{path} must have no classes but {some(classes)}, got '{unknown[0]}'")
     known = [p for p in found.pictures if p.label in classes]
     if not known:
-        raise MeadaError(f"{path} must have some of the classes {_few(classes)}, got {_few(found.classes)}")
+        raise MeadaError(f"{path} must have some of the classes {some(classes)}, got {some(found.classes)}")
     one_label = [p._replace(labels=()) for p in known]
     return load({"all": (found.root, one_label)}, classes, (), side)[0]
 
@@ -152,17 +152,13 @@ def remarks_on_tests(found: Division) -> Iterator[str]:
         notes = [summary(one.skipped)] if one.skipped else []
         unknown = {p.label for p in one.pictures} - classes
         if unknown and not one.multilabel:
-            notes.append(f"unknown classes are left out: {_few(sorted(unknown))}")
+            notes.append(f"unknown classes are left out: {some(sorted(unknown))}")
         for name, (_, part) in tests:
             if missing := classes - shown(found.own, part):
                 where = f" in {name}" if len(tests) > 1 else ""
-                notes.append(f"no pictures of class {_few(sorted(missing))}{where}")
+                notes.append(f"no pictures of class {some(sorted(missing))}{where}")
         if notes:
             yield f"test {', '.join(name for name, _ in tests)}: {'; '.join(notes)}"
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:4]) + (f" and {len(names) - 4:,} more" if len(names) > 4 else "")
 
 
 def _group_of(test: Path, group: str) -> str:

@@ -16,15 +16,13 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch.utils.data import DataLoader
 
-from meada.datasets.examples import check_map_style, first_key
+from meada.datasets.examples import IMAGE_KEYS, LABEL_KEYS, check_map_style, first_key
 from meada.datasets.pictures.decode import flat, upright, upright_rgb
 from meada.datasets.pictures.survey import content_hash
 from meada.errors import MeadaError
 from meada.files import write_text
 from meada.images.inputs import in_unit_range
 
-IMAGE_KEYS = ("image", "img", "images", "picture", "pixel_values", "x")
-LABEL_KEYS = ("label", "labels", "fine_label", "class", "target", "y")
 CHANNELS = (1, 3, 4)
 CHECKED = 16  # items that are compared on resume
 

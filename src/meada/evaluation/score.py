@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn.functional import nll_loss, one_hot
 
 from meada.datasets.examples import arrays, batches
-from meada.errors import MeadaError, NonFiniteError
-from meada.images.inputs import check_classes, check_count, check_network
+from meada.errors import MeadaError, NonFiniteError, check_count
+from meada.images.inputs import check_classes, check_network
 from meada.machine.distributed import World
 from meada.networks.bayesian import sharing_samples
 from meada.networks.embedding import forward_pass, unwrap

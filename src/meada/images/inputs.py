@@ -1,6 +1,5 @@
 """Check and convert images and labels; errors name the likely cause."""
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -112,15 +111,20 @@ def check_network(net: Any, *, training: bool = False) -> None:
         raise MeadaError("net must have initialised weights, got lazy ones: call net(images[:1]) once before")
     if any(p.is_meta for p in net.parameters()):
         raise MeadaError("net must have initialised weights, got some on the meta device, which has no values")
-    if training and isinstance(net, torch.jit.ScriptModule):
-        raise MeadaError(
-            f"net must be an ordinary nn.Module to be trained, got TorchScript ({type(net).__name__}), whose layers "
-            "take no hooks: give the Python module that it was made from"
-        )
     if training:
+        refuse_script(net)
         check_gradients(net)
     if training and not any(p.requires_grad for p in net.parameters()):
         raise MeadaError("net must have weights to train, got none with requires_grad=True")
+
+
+def refuse_script(net: nn.Module) -> None:
+    """Refuse TorchScript, on whose layers no hooks can be put."""
+    if isinstance(net, torch.jit.ScriptModule):
+        raise MeadaError(
+            f"net must be an ordinary nn.Module, got TorchScript ({type(net).__name__}), whose layers take no hooks: "
+            "give the Python module that it was made from"
+        )
 
 
 def check_gradients(net: nn.Module) -> None:
@@ -130,25 +134,6 @@ def check_gradients(net: nn.Module) -> None:
             "net must have weights that take gradients, got some made inside torch.inference_mode(): make or load the "
             "network outside of it"
         )
-
-
-def check_count(name: str, value: Any, *, least: int) -> None:
-    """Refuse anything but a whole number of at least ``least``."""
-    if not isinstance(value, Integral):
-        raise MeadaError(f"{name} must be a whole number, got {value!r}")
-    if value < least:
-        raise MeadaError(f"{name} must be {least} or more, got {value}")
-
-
-def check_numbers(**values: Any) -> None:
-    """Refuse values that are not finite numbers."""
-    for name, value in values.items():
-        try:
-            finite = not isinstance(value, str) and np.isfinite(float(value))
-        except (TypeError, ValueError):
-            finite = False
-        if not finite:
-            raise MeadaError(f"{name} must be a finite number, got {value!r}")
 
 
 def per_channel(step_size: float | Tensor, x: Images) -> Tensor:

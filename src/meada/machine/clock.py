@@ -1,8 +1,10 @@
-"""Measure the seconds spent in each phase of a run."""
+"""Measure seconds: of a piece of work, and of each phase of a run."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
+from statistics import median
 
 
 class Clock:
@@ -36,3 +38,18 @@ class Clock:
             yield
         finally:
             self.switch(before)
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    since = time.perf_counter()
+    work()
+    return time.perf_counter() - since
+
+
+def median_gap(times: Sequence[float]) -> float:
+    """The median time between one and the next.
+
+    >>> median_gap([0.0, 1.0, 3.0, 5.0])
+    2.0
+    """
+    return median(after - before for before, after in pairwise(times))

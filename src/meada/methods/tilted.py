@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from meada.errors import MeadaError, check_range
+from meada.errors import MeadaError, check_count, check_range
 from meada.maximise import chosen_candidates
 from meada.methods.method import Context, Method
 from meada.methods.parts.views import batch_random, sample_index, views_loss
@@ -31,7 +31,7 @@ def tilted(
         views: 1 is the chosen view; 2 adds a random one.
         handed_on: a control: each image gets the transformation that was chosen for the image before it in the batch.
     """
-    check_range("tilted", "[1, inf)", k=k)
+    check_count("k", k, least=1)
     check_range("tilted", "[0, inf)", consistency=consistency)
     if not 0 <= hardness <= 1:
         raise MeadaError(f"hardness must be in 0..1, got {hardness}")

@@ -189,5 +189,5 @@ def _made(name: str, width: float, depth: float, num_classes: int, pretrained: b
     net = EfficientNetLite(width, depth, num_classes)
     if pretrained:
         load_weights(net, packaged_file(name), partial=True)  # a head for other classes stays random
-    # Depthwise and 1x1 convolutions are faster in this layout on a CPU (benchmarks/lite0.json).
+    # Depthwise and 1x1 convolutions are faster in this layout on a CPU (benchmarks/layout.json).
     return net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

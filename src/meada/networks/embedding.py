@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from meada.errors import MeadaError
+from meada.images.inputs import check_classes, refuse_script
 from meada.networks.freezing import frozen, submodule
 from meada.types import Embedding, Images, Logits
 
@@ -40,11 +41,7 @@ def embedding_passes(net: nn.Module, embedding: str | None = None) -> Iterator[F
     >>> logits.shape, z.shape
     (torch.Size([2, 5]), torch.Size([2, 7]))
     """
-    if isinstance(net, torch.jit.ScriptModule):
-        raise MeadaError(
-            f"the network must be an ordinary nn.Module, got TorchScript ({type(net).__name__}), whose layers "
-            "take no hooks: give the Python module that it was made from"
-        )
+    refuse_script(net)
     if embedding is not None and not isinstance(embedding, str):
         raise MeadaError(f"embedding must be the name of a submodule, got {embedding!r:.80}")
     seen: dict[str, Any] = {}
@@ -79,8 +76,7 @@ def check_fits(net: nn.Module, x: Images, labels: Tensor) -> None:
     """Refuse images and labels that the network does not accept, before any work is done."""
     with frozen(net), torch.no_grad():
         classes = forward_pass(net, x).shape[1]
-    if not 0 <= int(labels.min()) <= int(labels.max()) < classes:
-        raise MeadaError(f"labels must be in 0..{classes - 1}, got {int(labels.min())} to {int(labels.max())}")
+    check_classes(labels, classes)
 
 
 def forward_pass(net: nn.Module, x: Images) -> Logits:

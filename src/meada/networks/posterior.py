@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from meada.entropy import UNCERTAINTY, Uncertainty
-from meada.errors import MeadaError, nearest
+from meada.errors import MeadaError, check_count, nearest
 from meada.networks.bayesian.variational import Stochastic, WeightSample, using_weights
 from meada.networks.embedding import embedding_passes
 from meada.networks.freezing import channels_last, frozen
@@ -44,8 +44,7 @@ class Posterior:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.samples < 1:
-            raise MeadaError(f"posterior samples must be 1 or more, got {self.samples}")
+        check_count("posterior samples", self.samples, least=1)
         if self.draws not in ("shared", "renewed"):
             raise MeadaError(f"draws must be 'shared' or 'renewed', got '{self.draws}'")
         if self.uncertainty not in UNCERTAINTY:
@@ -69,8 +68,6 @@ def posterior_passes(
     >>> logits.shape, z.shape
     (torch.Size([3, 5, 2]), torch.Size([3, 5, 4]))
     """
-    if count < 1:
-        raise MeadaError(f"the number of posterior samples must be at least 1, got {count}")
     with frozen(net, stochastic), channels_last(net), embedding_passes(net, embedding) as forward:
         if not stochastic and not any(isinstance(module, Stochastic) for module in net.modules()):
             yield lambda x, number: _stack([forward(x)])

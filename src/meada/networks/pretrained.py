@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib import import_module
@@ -15,7 +15,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from meada.errors import MeadaError, nearest, one_line
+from meada.errors import MeadaError, nearest, one_line, some
 from meada.files import WHOLE, regular
 from meada.networks.normalise import IMAGENET_MEAN, IMAGENET_STD, Normalise
 
@@ -78,7 +78,7 @@ def read_state(path: Path) -> dict[str, Tensor]:
     foreign = [str(name) for name, value in state.items() if not _is_plain(name, value)]
     if foreign or not state:
         raise MeadaError(
-            f"{path} holds {_some(foreign) or 'nothing'}, where a state dict has tensors by name; "
+            f"{path} holds {some(foreign) or 'nothing'}, where a state dict has tensors by name; "
             "of a training checkpoint, save the network's state dict alone"
         )
     return dict(state)
@@ -95,9 +95,9 @@ def _check_values(path: Path, fits: dict[str, Tensor], wanted: Mapping[str, Tens
     """Refuse integer or complex tensors for real ones, and non-finite values."""
     if other := [n for n, v in fits.items() if v.is_floating_point() != wanted[n].is_floating_point()]:
         kinds = f"{fits[other[0]].dtype} instead of {wanted[other[0]].dtype}"
-        raise MeadaError(f"{path} must have numbers of the network's type, got {kinds} in {_some(other)}")
+        raise MeadaError(f"{path} must have numbers of the network's type, got {kinds} in {some(other)}")
     if broken := [n for n, v in fits.items() if v.is_floating_point() and not v.isfinite().all()]:
-        raise MeadaError(f"{path} must hold finite numbers, got NaN or infinity in {_some(broken)}")
+        raise MeadaError(f"{path} must hold finite numbers, got NaN or infinity in {some(broken)}")
 
 
 def _differences(state: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]]) -> str:
@@ -107,22 +107,11 @@ def _differences(state: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ..
     other = {n: tuple(state[n].shape) for n in shapes if n in state and tuple(state[n].shape) != shapes[n]}
     reshaped = [f"{n} {shape} where the network has {shapes[n]}" for n, shape in other.items()]
     faults = (
-        missing and f"lacks {_some(missing)}",
-        beyond and f"has {_some(beyond)} that the network does not know",
-        reshaped and f"has another shape in {_some(reshaped)}",
+        missing and f"lacks {some(missing)}",
+        beyond and f"has {some(beyond)} that the network does not know",
+        reshaped and f"has another shape in {some(reshaped)}",
     )
     return "does not fit the network: it " + ", ".join(fault for fault in faults if fault)
-
-
-def _some(names: Iterable[str], shown: int = 3) -> str:
-    """The first few names and their number.
-
-    >>> _some(["a", "b"]), _some("abcde")
-    ('a, b', 'a, b, c and 2 more')
-    """
-    names = list(names)
-    more = f" and {len(names) - shown} more" if len(names) > shown else ""
-    return ", ".join(names[:shown]) + more
 
 
 # Bottlenecks of the first ResNet stride in their 1x1 convolution; "v1.5" (torchvision, "v1b" to "v1s") in the 3x3.

@@ -34,12 +34,6 @@ def load_rounds(folder: RunFolder) -> list[dict[str, Any]]:
     return rounds
 
 
-def load_gallery(folder: RunFolder) -> dict[str, Tensor]:
-    if not folder.gallery.exists():
-        raise MeadaError(f"{folder.gallery} does not exist: it is written when a round ends")
-    return folder.load_gallery()
-
-
 def print_rounds(rounds: Lines, *, title: str) -> None:
     table, cells = Table("", title=title), [_cells(line) for line in rounds]
     for line in rounds:
@@ -56,7 +50,8 @@ def print_rounds(rounds: Lines, *, title: str) -> None:
 
 def draw(rounds: Lines, folder: RunFolder, out: Path) -> list[Path]:
     """Write ``rounds.png`` (source, adversarial image and difference) and ``spectrum.png``."""
-    kept = load_gallery(folder)
+    if not (kept := folder.load_gallery()):
+        raise MeadaError(f"{folder.gallery} does not exist: it is written when a round ends")
     files = {out / "rounds.png": sheet(stacked("Samples of each round", galleries("", kept)))}
     powers = {number: kept[f"round-{number}.spectrum"] for number in rounds_kept(kept, "spectrum")}
     if powers and (known := [line for line in rounds if "spectrum" in line]):

@@ -7,16 +7,11 @@ from pathlib import Path
 
 from meada.errors import MeadaError
 from meada.reports.page import build, to_html
+from meada.reports.page.training import SCORES
 from meada.reports.runs import Run, find_runs
 from meada.runs.run_folder import RunFolder
 
 HOST = "127.0.0.1"
-# The rules by which a checkpoint may be chosen, in the words of somebody who has not met them.
-RULE_DATA = {
-    "source_val": "held-out training data",
-    "crafted": "held-out data with synthetic shifts",
-    "oracle": "the test data itself (oracle)",
-}
 EVERY = 10  # seconds between visits of a page whose run goes on
 
 
@@ -41,7 +36,7 @@ def _about(run: Run) -> Iterator[str]:
     for line in [line for line in run.log if "loss" in line][-1:]:
         yield f"  at step {line['step']:,}: loss {line['loss']:.4f}"
     for line in [line for line in run.log if "scores" in line][-1:]:
-        scores = ", ".join(f"{RULE_DATA.get(rule, rule)} {value:.1f} %" for rule, value in line["scores"].items())
+        scores = ", ".join(f"{SCORES.get(rule, rule).lower()} {value:.1f} %" for rule, value in line["scores"].items())
         yield f"  accuracy at step {line['step']:,} on the data of each selection rule: {scores}"
     for line in run.record.get("rounds", []):
         ce = "; cross-entropy from {:.3f} to {:.3f}".format(*line["ce"]) if "ce" in line else ""

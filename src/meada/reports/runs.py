@@ -9,8 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from meada.errors import MeadaError
 from meada.evaluation.predictions import Predictions, load_predictions
 from meada.runs.identity import experiment_settings, recipe_in
@@ -165,10 +163,9 @@ class Run:
     def classes(self) -> tuple[str, ...]:
         return self._predictions[1]
 
-    def predictions(self, rule: str) -> dict[str, dict[str, Tensor]]:
+    def predictions(self, rule: str) -> Predictions:
         """Predictions by domain; empty for runs that wrote none."""
-        found = self._predictions[0].get(rule)
-        return found.domains if found else {}
+        return self._predictions[0].get(rule, {})
 
     def attack(self) -> dict[str, Any]:
         return read_json(self.folder.attack) if self.folder.attack.exists() else {}

@@ -1,12 +1,10 @@
 """Estimate a set of runs: hours from similar records or from a few timed steps, bytes from the recipes."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
-from statistics import median
 
 import torch
 from torch import nn
@@ -16,6 +14,7 @@ from meada.datasets import Sizes, sizes_of
 from meada.errors import MeadaError
 from meada.evaluation import predict
 from meada.evaluation.validation_shifts import validation_families
+from meada.machine.clock import median_gap, seconds_of
 from meada.machine.terminal import Tell
 from meada.methods.method import Method
 from meada.pool import Pool
@@ -140,7 +139,7 @@ def measure(recipe: Recipe, pool: Pool, net: nn.Module) -> Costs:
     method, images = method_of(recipe), pool.images(torch.arange(READ))
     step, climb = _step(recipe, method, net, pool), _ascent_seconds(recipe, method, net, pool)
     predict(net, images)  # the first one is slower
-    return Costs(step, climb, _seconds(lambda: predict(net, images)) / READ)
+    return Costs(step, climb, seconds_of(lambda: predict(net, images)) / READ)
 
 
 def run_seconds(recipe: Recipe, costs: Costs) -> float | None:
@@ -169,7 +168,7 @@ def _step(recipe: Recipe, method: Method, net: nn.Module, pool: Pool) -> float:
     marks: list[float] = []
     watch = Watch(stepped=lambda *_: marks.append(time.perf_counter()))
     _train(recipe, method, net, pool, watch, rounds=0, total_steps=1 + STEPS)
-    return median(after - before for before, after in pairwise(marks))
+    return median_gap(marks)
 
 
 def _ascent_seconds(recipe: Recipe, method: Method, net: nn.Module, pool: Pool) -> float:
@@ -181,7 +180,7 @@ def _ascent_seconds(recipe: Recipe, method: Method, net: nn.Module, pool: Pool) 
     n = min(len(pool), int(recipe.method.get("block", READ)))
     few = Pool(pool.images(torch.arange(n)), pool.labels[:n], pool.domains[:n])
     round_ = lambda: _train(recipe, brief, net, few, Watch(), rounds=1, total_steps=0)
-    return _seconds(round_) / (2 * n)
+    return seconds_of(round_) / (2 * n)
 
 
 def _train(recipe: Recipe, method: Method, net: nn.Module, pool: Pool, watch: Watch, **length: int) -> None:
@@ -189,9 +188,3 @@ def _train(recipe: Recipe, method: Method, net: nn.Module, pool: Pool, watch: Wa
     place = recipe.embedding or None
     training = begin(net, pool, method, recipe.descent, embedding=place)
     train(training, pool, method, plan, recipe.descent, embedding=place, watch=watch)
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    since = time.perf_counter()
-    work()
-    return time.perf_counter() - since

@@ -7,8 +7,6 @@ so a resumed run repeats it.
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
-from itertools import pairwise
-from statistics import median
 from typing import Any
 
 from torch import nn
@@ -16,6 +14,7 @@ from torch import nn
 from meada.corruptions import CORRUPTIONS, corrupt
 from meada.datasets import Task
 from meada.evaluation import predict
+from meada.machine.clock import median_gap, seconds_of
 from meada.machine.terminal import Count
 from meada.methods.method import Method
 from meada.robustify import training
@@ -56,8 +55,8 @@ def measure(net: nn.Module, task: Task, plan: Plan) -> Costs:
     return Costs(
         plain=_step(net, task, plan, training.plain(plan.side)),
         hardened=_step(net, task, plan, hard, frozen=plan.pretrained, average_from=0.0),
-        look=_seconds(lambda: predict(net, some, batch_size=LOOKED)) / len(some),
-        corrupt=_seconds(corrupt_all) / (len(few) * len(CORRUPTIONS)),
+        look=seconds_of(lambda: predict(net, some, batch_size=LOOKED)) / len(some),
+        corrupt=seconds_of(corrupt_all) / (len(few) * len(CORRUPTIONS)),
     )
 
 
@@ -66,13 +65,7 @@ def _step(net: nn.Module, task: Task, plan: Plan, method: Method, **how: Any) ->
     marks: list[float] = []
     tuning = training.Tuning(method, plan.descent(1e-9), STEPS + 1, plan.batch_size, seed=0, **how)
     training.tune(net, task.train, tuning, tell=lambda done, n: marks.append(time.perf_counter()))
-    return median(after - before for before, after in pairwise(marks))
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    since = time.perf_counter()
-    work()
-    return time.perf_counter() - since
+    return median_gap(marks)
 
 
 @dataclass(frozen=True)

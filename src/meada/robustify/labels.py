@@ -57,3 +57,15 @@ def names_of(y: Tensor, classes: Sequence[str]) -> str:
     if y.ndim == 0:
         return classes[int(y)]
     return ", ".join(classes[k] for k in y.nonzero().flatten().tolist()) or "none"
+
+
+def one_of_each(labels: Labels) -> Tensor:
+    """Positions of the first picture of each class, then of the second, and so on.
+
+    >>> one_of_each(torch.tensor([0, 0, 1]))
+    tensor([0, 2, 1])
+    """
+    by_class = labels.argsort(stable=True)
+    ordered = labels[by_class]
+    rank = torch.arange(len(labels)) - torch.searchsorted(ordered, ordered)  # within its class
+    return by_class[rank.argsort(stable=True)]

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from meada.entropy import bernoulli_entropy, softmax_entropy
+from meada.errors import some
 from meada.robustify.labels import Truth, loss, right
 from meada.robustify.rule import Decision, decide, difference
 from meada.robustify.scoring import Scores, family_of, rule_rows
@@ -188,7 +189,7 @@ def card(outcome: Outcome) -> str:
     plan, classes, delivered, limit = held["plan"], held["classes"], outcome.delivered, held["abstain_entropy"]
     return "\n\n".join([
         f"# {plan['network']}: {delivered}",
-        f"A classifier of {len(classes)} classes ({some(classes)}). {outcome.verdict}",
+        f"A classifier of {len(classes)} classes ({some(classes, 8)}). {outcome.verdict}",
         "## Data",
         "\n".join(f"- {name}: {what}" for name, what in held["provenance"].items()),
         "## Candidates",
@@ -219,9 +220,3 @@ def _each(outcome: Outcome) -> str:
 def _markdown(rows: Sequence[tuple[str, ...]]) -> str:
     line = lambda row: "| " + " | ".join(row) + " |"
     return "\n".join([line(rows[0]), "|---|" + "--:|" * (len(rows[0]) - 1), *map(line, rows[1:])])
-
-
-def some(names: Sequence[str], shown: int = 8) -> str:
-    """The first few names and the number of remaining ones."""
-    more = f" and {len(names) - shown} more" if len(names) > shown else ""
-    return ", ".join(list(names)[:shown]) + more

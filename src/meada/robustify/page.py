@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from meada.errors import some
 from meada.maximise import tilted_views
 from meada.objective import Objective
 from meada.pool import as_float
@@ -15,14 +15,14 @@ from meada.reports.page import write
 from meada.reports.page.blocks import Block, Cell, Chart, Gallery, Page, Picture, Section, Series, Table, Text
 from meada.reports.page.robustness import reliability_curve
 from meada.reports.page.training import png
-from meada.robustify.labels import as_classes, names_of
-from meada.robustify.outcome import Outcome, some
+from meada.robustify.labels import as_classes, names_of, one_of_each
+from meada.robustify.outcome import Outcome
 from meada.robustify.plan import duration
 from meada.robustify.rule import CLEAN, NEVER
 from meada.robustify.scoring import Scores
 from meada.robustify.stages import Work
 from meada.robustify.training import space_of
-from meada.types import Images, Labels
+from meada.types import Images
 
 SHOWN = 8  # pictures in the gallery
 GROUPS = {"held_out": "held out", "corruptions": "corruptions", "validation_shifts": "shifts"}  # as in the table
@@ -36,7 +36,7 @@ def training_views(work: Work) -> Gallery:
     Views are chosen by the network that hardened started from.
     """
     train, plan = work.task.train, work.plan
-    index = _one_of_each(train.labels if train.labels.ndim == 1 else train.labels.argmax(-1))
+    index = one_of_each(train.labels if train.labels.ndim == 1 else train.labels.argmax(-1))[:SHOWN]
     x, y = as_float(train.images[index]), train.labels[index]
     net = work.load("probe") if plan.pretrained else work.load("plain")
     space = space_of(work.facts["families"]["colour"])
@@ -53,19 +53,8 @@ def training_views(work: Work) -> Gallery:
 
 
 def gallery(pictures: Images, views: Images, names: Sequence[str], about: str) -> Gallery:
-    shown = zip(pictures, views, names, strict=True)
-    columns = tuple(Picture((png(x), png(view)), (name, name)) for x, view, name in shown)
+    columns = tuple(Picture((png(x), png(v)), (n, n)) for x, v, n in zip(pictures, views, names, strict=True))
     return Gallery("Training pictures and a view of each", ("picture", "view"), columns, about)
-
-
-def _one_of_each(labels: Labels) -> Tensor:
-    """Positions of the first picture of each class, then of the second, up to SHOWN.
-
-    >>> _one_of_each(torch.tensor([0, 0, 1]))
-    tensor([0, 2, 1])
-    """
-    order = sorted(range(len(labels)), key=lambda i: (int((labels[:i] == labels[i]).sum()), int(labels[i])))
-    return torch.tensor(order[:SHOWN])
 
 
 def write_report(outcome: Outcome, scores: Scores, views: Gallery) -> None:
@@ -197,7 +186,7 @@ def classes(outcome: Outcome, scores: Scores) -> Section:
     worse = [one[0] for one in by_change if one[3] < one[2]]
     said = f"Under corruptions, none of the {len(changed)} classes has a lower accuracy than with plain fine-tuning."
     if worse:
-        lower = f"{len(worse)} of {len(changed)} classes is lower than with plain fine-tuning: {some(worse)}."
+        lower = f"{len(worse)} of {len(changed)} classes is lower than with plain fine-tuning: {some(worse, 8)}."
         said = f"Under corruptions, the accuracy of {lower}"
     columns = ("class", "pictures", "plain", outcome.delivered, "change", "unchanged: plain", "unchanged: delivered")
     left = f" The table shows {len(rows)} of {len(changed)} classes." if len(rows) < len(changed) else ""
@@ -272,6 +261,7 @@ def calibration(outcome: Outcome, scores: Scores) -> Section:
 
 def reliability(name: str, logits: Tensor, labels: Tensor, colour: int) -> Series:
     """
+    >>> import torch
     >>> one = reliability("m", torch.tensor([[0.0, 0.0], [9.0, 0.0]]), torch.tensor([1, 0]), 0)
     >>> one.y, [round(x) for x in one.x]
     ((0.0, 100.0), [50, 100])

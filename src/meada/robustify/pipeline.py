@@ -36,7 +36,7 @@ from meada.runs.run_folder import RunFolder, read_json
 
 Say = Callable[[str], None]
 FORMAT_OF_PLAN = "meada-robustify/3"
-KEYS = ("request", "plan", "budget")  # needed to resume
+KEYS = ("request", "plan", "budget", "pictures")  # needed to resume
 
 
 def robustify(
@@ -104,8 +104,7 @@ def planned(request: Request, out: Path, *, say: Say, bar: Bar) -> Work:
         say(f"resuming {out}")
         budget = Budget.read(held["budget"])
         divided = division(request, budget.whole, bar)
-        if "pictures" in held:  # plans made before pictures were compared have none
-            same_pictures(hashes(divided), held["pictures"], out)
+        same_pictures(hashes(divided), held["pictures"], out)
         return Work(request, out, load(divided, budget.whole, bar), Plan(**held["plan"]), budget)
     began = time.monotonic()
     found = survey(Path(request.data), group=request.group, tell=bar.reading)

@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from meada.corruptions.batch import SIDES
-from meada.errors import MeadaError
-from meada.images.inputs import check_count, check_numbers
+from meada.errors import MeadaError, check_count, check_numbers
 from meada.methods.parts.descent import Descent
 from meada.runs.parts import find
 from meada.settings import Settings

@@ -9,7 +9,7 @@ from meada import __version__
 from meada.averaging import renew_batch_norm
 from meada.datasets import Task
 from meada.evaluation import evaluate
-from meada.evaluation.predictions import Predictions, save_predictions
+from meada.evaluation.predictions import Predictions, per_image, save_predictions
 from meada.evaluation.selection import RULES
 from meada.files import write_json
 from meada.machine.distributed import World
@@ -95,10 +95,11 @@ def _settings(recipe: Recipe) -> dict[str, Any]:
 def _scores(net: nn.Module, task: Task, world: World, step: int) -> dict[str, Any]:
     """Scores on the held-out source, the source's test split if there is one, and every target."""
     own, kept = {"source": task.validation} | ({"clean": task.clean} if task.clean else {}), Predictions()
+    keep = lambda name, *pair: kept.update({name: per_image(*pair)})
     domains = {k: (s.images, s.labels) for k, s in own.items()}
-    scores: dict[str, Any] = evaluate(net, domains, each=kept.keep, world=world, step=step)
+    scores: dict[str, Any] = evaluate(net, domains, each=keep, world=world, step=step)
     scores["targets"], scores["predictions"] = {}, kept
     for name, one in task.targets.items():  # one at a time: a target may be read from disk when it is asked for
         pair = {name: (one.images, one.labels)}
-        scores["targets"] |= evaluate(net, pair, severities=task.severities, each=kept.keep, world=world, step=step)
+        scores["targets"] |= evaluate(net, pair, severities=task.severities, each=keep, world=world, step=step)
     return scores

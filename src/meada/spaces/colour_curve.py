@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from meada.errors import MeadaError
+from meada.errors import check_count
 from meada.images.constants import constant
 from meada.spaces.space import Random, Shape, Space, Theta, positive
 from meada.types import Images
@@ -19,8 +19,7 @@ def colour_curve(*, strength: float = 1.0, frequencies: int = 20) -> Space:
     The coefficients :math:`a_f` are N(0, 0.05 * strength) per image and channel, s is uniform in [0, 1] per
     image. A curve is evaluated once at 256 levels and interpolated, so that its cost does not depend on F.
     """
-    if frequencies < 1:
-        raise MeadaError(f"frequencies must be 1 or more, got {frequencies}")
+    check_count("frequencies", frequencies, least=1)
     deviation = 0.05 * positive("strength", strength)
 
     def draw(random: Random, shape: Shape) -> Theta:

@@ -1,6 +1,6 @@
 """A larger prior than ``wide``: several of its changes in a row, each blended with the image that it changes."""
 
-from meada.errors import MeadaError
+from meada.errors import check_count
 from meada.spaces.combine import chain
 from meada.spaces.space import Space
 from meada.spaces.wide import wide
@@ -11,6 +11,5 @@ def deep(*, strength: float = 1.0, depth: int = 3) -> Space:
 
     For networks trained from scratch for long, which end up fitting every view of ``wide`` (decision 84).
     """
-    if depth < 1:
-        raise MeadaError(f"depth must be 1 or more, got {depth}")
+    check_count("depth", depth, least=1)
     return chain(*[wide(strength=strength)] * depth, name="deep")

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv2d, pad
 
-from meada.errors import MeadaError
+from meada.errors import MeadaError, check_count
 from meada.spaces.space import Random, Shape, Space, Theta, positive
 from meada.types import Images
 
@@ -24,8 +24,7 @@ def random_convolution(*, sizes: Sequence[int] = (1, 3, 5, 7), bank: int = 8, st
     """
     if not sizes or any(k < 1 or k % 2 == 0 for k in sizes):
         raise MeadaError(f"sizes must be odd and 1 or more, got {list(sizes)}")
-    if bank < 0:
-        raise MeadaError(f"bank must be 0 or more, got {bank}")
+    check_count("bank", bank, least=0)
     share, largest = positive("strength", strength), max(sizes)
     every, distance = torch.tensor(sizes), _centred(largest)
 

@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from meada.errors import MeadaError
-from meada.images.inputs import check_numbers
+from meada.errors import MeadaError, check_numbers
 from meada.streams import Streams, sample_streams
 from meada.types import Families, Images
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import grid_sample
 
-from meada.errors import MeadaError
+from meada.errors import check_count
 from meada.images.constants import constant
 from meada.spaces.space import Random, Shape, Space, Theta, positive
 from meada.types import Images
@@ -19,8 +19,7 @@ def warp(*, strength: float = 1.0, modes: int = 6) -> Space:
     expected root mean square displacement is uniform in [0, 0.04 * strength] of the image's side. The border stays
     where it is. At strength 1 about one field in ten folds somewhere (on average in 0.8 % of its pixels), at 0.3 none.
     """
-    if modes < 1:
-        raise MeadaError(f"modes must be 1 or more, got {modes}")
+    check_count("modes", modes, least=1)
     most = 0.04 * positive("strength", strength)
     number = torch.arange(1, modes + 1, dtype=torch.float32)
     decay = (number[:, None] ** 2 + number**2).rsqrt() * (number[:, None] ** 2 + number**2 < (modes + 0.5) ** 2)

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from meada.datasets.pictures.decode import decode, large_ones_too
-from meada.errors import MeadaError
+from meada.errors import MeadaError, some
 from meada.files import naming, remove_drafts
 from meada.machine.limits import map_npy
 from meada.machine.terminal import Count
@@ -71,9 +71,8 @@ def refuse(faults: Sequence[str], root: Path, shown: int = 5) -> None:
     """
     faults = list(dict.fromkeys(faults))  # a picture may stand in two listings
     if faults:
-        more = f"; and {len(faults) - shown} more" if len(faults) > shown else ""
         kinds = "1 fault" if len(faults) == 1 else f"{len(faults):,} faults"
-        raise MeadaError(f"{root} has {kinds}: {'; '.join(faults[:shown])}{more}")
+        raise MeadaError(f"{root} has {kinds}: {some(faults, shown, '; ')}")
 
 
 def cache_name(listing: Listing, side: int, lenient: bool = False) -> str:

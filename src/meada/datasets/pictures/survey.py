@@ -17,7 +17,7 @@ from PIL import Image
 from meada.datasets.pictures.decode import large_ones_too, upright
 from meada.datasets.pictures.image_cache import Listing, cache_root, digest, fingerprints, writable
 from meada.datasets.pictures.listing import Listed, Picture, list_pictures
-from meada.errors import MeadaError
+from meada.errors import MeadaError, some
 from meada.files import write_json
 from meada.machine.limits import picture_formats, read_text
 from meada.machine.terminal import Count
@@ -139,10 +139,8 @@ def summary(skipped: dict[str, str], shown: int = 5) -> str:
     >>> summary({"a.jpg": "is broken", "b.txt": "is text"}, shown=1)
     '2 files are left out: a.jpg is broken; and 1 more'
     """
-    some = "; ".join(f"{name} {why}" for name, why in list(skipped.items())[:shown])
-    more = f"; and {len(skipped) - shown:,} more" if len(skipped) > shown else ""
     count = "1 file is" if len(skipped) == 1 else f"{len(skipped):,} files are"
-    return f"{count} left out: {some}{more}"
+    return f"{count} left out: " + some((f"{name} {why}" for name, why in skipped.items()), shown, "; ")
 
 
 def _remarks(listed: Listed, good: Sequence[Picture]) -> Iterator[str]:
@@ -153,15 +151,14 @@ def _remarks(listed: Listed, good: Sequence[Picture]) -> Iterator[str]:
         yield f"class '{name}' is left out: none of its pictures can be read"
 
 
-def _about_copies(good: Sequence[Picture], looks: dict[str, Look], shown: int = 3) -> Iterator[str]:
+def _about_copies(good: Sequence[Picture], looks: dict[str, Look]) -> Iterator[str]:
     found = [files for files in grouped(looks, lambda file: looks[file].content).values() if len(files) > 1]
     if not found:
         return
-    names = "; ".join(" = ".join(files[:2]) for files in found[:shown])
-    more = f"; and {len(found) - shown:,} more" if len(found) > shown else ""
+    names = some((" = ".join(files[:2]) for files in found), between="; ")
     yield (
         f"{sum(map(len, found)) - len(found):,} of {len(looks):,} pictures are copies, pixel by pixel, of others "
-        f"({names}{more}): copies are all trained on or all held out"
+        f"({names}): copies are all trained on or all held out"
     )
     label = {p.file: p.label for p in good}
     if differ := [files for files in found if len({label[file] for file in files}) > 1]:

@@ -17,7 +17,7 @@ from torch import Tensor
 from meada.corruptions import VALIDATION, corrupt
 from meada.errors import MeadaError, nearest
 from meada.evaluation.validation_shifts import filters, textures, tone_geometry
-from meada.streams import Streams, sample_streams
+from meada.streams import Streams, positions_of, sample_streams
 from meada.types import Families, Family, Images
 
 Shift = Callable[[Images, Streams], Images]
@@ -63,7 +63,7 @@ def shifted(x: Images, families: Collection[str], *, seed: int = 0, index: Any =
     the random numbers, so that an image gets the same pixels in any batch.
     """
     return {
-        f"{family}/{shift.__name__}": _applied(x, family, shift, seed, _positions(index, len(x)))
+        f"{family}/{shift.__name__}": _applied(x, family, shift, seed, positions_of(index, len(x)))
         for family in map(_known, families)
         for shift in SHIFTS[family]
     }
@@ -74,7 +74,7 @@ def shifted_once(x: Images, families: Collection[str], *, seed: int = 0, index: 
 
     The pixels are those that :func:`shifted` gives for that operation.
     """
-    positions = _positions(index, len(x))
+    positions = positions_of(index, len(x))
     return {family: _one_operation(x, family, seed, positions) for family in map(_known, families)}
 
 
@@ -123,13 +123,6 @@ def _known(family: Any) -> Family:
     if family not in SHIFTS:
         raise MeadaError(f"family must be one of {', '.join(SHIFTS)}, got '{family}': {nearest(str(family), SHIFTS)}")
     return family
-
-
-def _positions(index: Any, n: int) -> np.ndarray:
-    positions = np.arange(n) if index is None else np.asarray(torch.as_tensor(index).cpu())
-    if positions.shape != (n,):
-        raise MeadaError(f"index must have one integer per image, got shape {positions.shape} for {n} images")
-    return positions
 
 
 def _one_operation(x: Images, family: Family, seed: int, positions: np.ndarray) -> Images:
