@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.hardness import scores
 from benchmarks.series import continue_series
 from meada.evaluation.statistics import over_seeds
-from meada.runs.parts import make
+from meada.runs.functions import make
 from meada.runs.recipe import load_recipe
 
 RANDOM = "random views"

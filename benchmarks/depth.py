@@ -23,7 +23,7 @@ from meada.evaluation.validation_shifts import shifted_once, validation_families
 from meada.methods.tilted import tilted
 from meada.pool import as_float
 from meada.robustify.scoring import FAMILY_OF
-from meada.runs.parts import make
+from meada.runs.functions import make
 from meada.runs.recipe import load_recipe
 from meada.spaces.deep import deep
 from meada.spaces.wide import wide

@@ -31,8 +31,8 @@ from meada.networks.freezing import batch_norm_frozen
 from meada.pool import Pool
 from meada.robustify.labels import accuracy
 from meada.robustify.scoring import BATCH, rule_rows, sets
+from meada.runs.functions import make
 from meada.runs.network import build_network
-from meada.runs.parts import make
 from meada.runs.recipe import Recipe, load_recipe, method_of
 from meada.spaces import SPACES
 from meada.types import Labels

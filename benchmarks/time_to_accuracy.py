@@ -35,8 +35,8 @@ from meada.files import write_json
 from meada.machine.environment import environment
 from meada.minimise import Training
 from meada.pool import as_float
+from meada.runs.functions import make
 from meada.runs.network import build_network
-from meada.runs.parts import make
 from meada.runs.recipe import Recipe, load_recipe
 from meada.runs.run_folder import read_json
 from meada.streams import stream

@@ -85,7 +85,7 @@ def endless(path: Path) -> None:
 
 def huge(path: Path) -> None:
     with path.open("wb") as file:
-        file.truncate(files.WHOLE + 1)  # holes: it takes no room
+        file.truncate(files.MAX_FILE_BYTES + 1)  # holes: it takes no room
 
 
 READERS: dict[str, Callable[[RunFolder], object]] = {

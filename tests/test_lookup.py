@@ -11,8 +11,8 @@ from torch import nn
 from meada.errors import MeadaError
 from meada.lookup import Trusted, lookup
 from meada.networks.normalise import Normalise
+from meada.runs.functions import find, make
 from meada.runs.network import build_network
-from meada.runs.parts import find, make
 from meada.runs.recipe import load_recipe, resolve
 from meada.spaces import find_space
 from meada.units import sigma

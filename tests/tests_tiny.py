@@ -39,6 +39,17 @@ crafted = 10
 [pool]
 keep = {keep}
 """
+# A network as a file of its own, and settings of robustify with which a run takes seconds.
+WITH_BATCH_NORM = """
+from torch import nn
+
+def tiny(num_classes):
+    return nn.Sequential(
+        nn.Conv2d(3, 4, 7, stride=4), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(),
+        nn.Linear(196, 8), nn.ReLU(), nn.Linear(8, num_classes),
+    )
+"""
+QUICK = ("steps=12", "trial_steps=2", "shifted=5", "severities=[3]")
 ASCENT = "steps = 3\nstep_size = 1.0\nblock = 7"
 
 

@@ -26,8 +26,8 @@ TRIES = 3  # to write a file whose draft is removed by others
 # How ``mkstemp`` names what ``write_bytes`` is writing; other people's hidden files are not taken for it.
 WRITTEN = "json jsonl toml pt checkpoint driver safetensors npy seconds processes png jpg html md csv txt onnx"
 DRAFT = re.compile(rf"\..*\.({WRITTEN.replace(' ', '|')})\.[a-z0-9_]{{8}}")
-WHOLE = 8 << 30  # bytes of a file that is read whole: a checkpoint is the largest
-NOTES = 256 << 20  # bytes of a text file: a log, a record, checksums
+MAX_FILE_BYTES = 8 << 30  # bytes of a file that is read whole: a checkpoint is the largest
+MAX_TEXT_BYTES = 256 << 20  # bytes of a text file: a log, a record, checksums
 KINDS = {
     stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket",
     stat.S_IFDIR: "a folder",
@@ -105,7 +105,7 @@ def _finite(content: Any) -> Any:
 
 def read_bytes(path: Path) -> bytes:
     """The file's content; refused if it is not what was written."""
-    content = regular(path, WHOLE).read_bytes() if path.exists() else path.read_bytes()
+    content = regular(path, MAX_FILE_BYTES).read_bytes() if path.exists() else path.read_bytes()
     home = sums_folder(path)
     known = _sums(home).get(path.relative_to(home).as_posix()) if home else None
     if known and sha256(content).hexdigest() not in known:
@@ -182,7 +182,7 @@ def _note(home: Path, path: Path, content: bytes, *, alone: bool) -> None:
 
 def _sums(home: Path) -> dict[str, list[str]]:
     try:
-        held = json.loads(regular(home / SUMS, NOTES).read_bytes())
+        held = json.loads(regular(home / SUMS, MAX_TEXT_BYTES).read_bytes())
         files: dict[str, list[str]] = held["files"]
         if held["crc32"] == crc32(files):
             return files

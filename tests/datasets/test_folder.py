@@ -292,3 +292,15 @@ def test_a_cache_that_cannot_be_written_says_what_to_do(classes, monkeypatch, tm
     monkeypatch.setattr("meada.files.tempfile.mkstemp", refused)
     with pytest.raises(MeadaError, match="must be a writable folder, got: Read-only .* set MEADA_CACHE"):
         folder(path=str(classes), side=4)
+
+
+def test_pictures_that_are_deeper_or_outside_of_a_class_are_named_not_dropped(classes):
+    """One folder per year in a class, one picture beside the classes; hidden files stay unmentioned."""
+    (one, *_) = classes.iterdir()
+    (one / "2023").mkdir()
+    source = next(file for file in one.iterdir() if file.is_file())
+    for place in (one / "2023" / "a.png", classes / "loose.png", one / "._b.png"):
+        place.write_bytes(source.read_bytes())
+    found = survey(classes)
+    misplaced = "is not directly in a folder of its class"
+    assert found.skipped == {f"{one.name}/2023/a.png": misplaced, "loose.png": misplaced}

@@ -66,6 +66,16 @@ def test_without_pictures_it_is_what_the_run_learnt_from(folder):
     assert few.labels.tolist() == [0, 0, 1, 1]
 
 
+def test_classes_whose_names_become_one_folder_name_keep_a_folder_each(folder):
+    model = open_model(folder / "meada.safetensors", [f"{folder}/net.py:tiny"])
+    model.classes = ("a/b", "a_b")
+    written = write_adversarial(model, samples_of(model, None, None), folder / "out", source="photos")
+    assert written["images"] == 6 and sorted(p.name for p in (folder / "out").iterdir() if p.is_dir()) == [
+        "a_b_0",
+        "a_b_1",
+    ]
+
+
 def test_what_cannot_be_done_is_a_sentence(folder):
     erm, model = (open_model(folder / f"{m}.safetensors", [f"{folder}/net.py:tiny"]) for m in ("erm", "meada"))
     samples = samples_of(model, folder / "photos", None)

@@ -21,6 +21,7 @@ from tests_waiting import SECONDS
 
 import meada
 from meada.deploy import hub
+from meada.deploy.hub import _standalone
 from meada.deploy.model import save_model
 from meada.errors import MeadaError
 from meada.runs.checkpoint import metadata, with_checksum
@@ -167,6 +168,17 @@ def test_a_pushed_model_is_loaded_by_its_name(server, folder, tmp_path):
     assert (got["label"], got["entropy"]) == (wanted.label, pytest.approx(wanted.entropy, abs=1e-6))
     fetched = {line.split("/resolve/main/")[1] for line in server.asked if "/resolve/" in line}
     assert fetched == {"model.safetensors"}
+
+
+def test_a_pushed_model_names_no_folder_of_this_machine(folder, tmp_path):
+    data = {"name": "folder", "path": str(tmp_path / "photos"), "tests": [str(tmp_path / "far")]}
+    network = {"name": "lenet", "weights": str(tmp_path / "mine.pth")}
+    recipe = resolve({"name": "x", "network": network, "method": {"name": "erm"}, "data": data})
+    save_model(folder / "model.safetensors", build_network(recipe, 2, file=False), recipe, ("cat", "dog"))
+    (tmp_path / "out").mkdir()
+    pushed = _standalone(meada.load(folder), tmp_path / "out").read_bytes()
+    assert str(tmp_path).encode() in (folder / "model.safetensors").read_bytes()
+    assert str(tmp_path).encode() not in pushed and b"photos" in pushed and b"mine.pth" in pushed
 
 
 def test_what_is_downloaded_is_checked_like_a_local_file(server, folder, tmp_path):

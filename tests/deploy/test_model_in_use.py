@@ -13,7 +13,7 @@ from PIL import Image
 from torch import nn
 
 from meada.deploy.model import open_model, save_model
-from meada.deploy.predictions import Prediction, predict_files
+from meada.deploy.predictions import Prediction, pictures_in, predict_files
 from meada.errors import MeadaError
 from meada.runs.recipe import resolve
 
@@ -84,6 +84,22 @@ def test_an_unreadable_picture_keeps_its_place(model, picture, tmp_path):
     said = predict_files(open_model(model, trust(model)), [tmp_path / "bad.jpg", picture, tmp_path / "gone.png"])
     assert [bool(one.error) for one in said] == [True, False, True]
     assert said[0].line().keys() == {"file", "error"}
+
+
+def test_predictions_belong_to_their_files_and_hidden_ones_are_skipped(model, tmp_path):
+    """Ten different pictures, one by one and in one call; ``._x.jpg`` is what macOS leaves beside a picture."""
+    opened, home, rng = open_model(model, trust(model)), tmp_path / "many", np.random.default_rng(0)
+    home.mkdir()
+    for k in range(10):
+        Image.fromarray(rng.integers(0, 256, (28, 28, 3), np.uint8)).save(home / f"{k}.png")
+    (home / "._0.png").write_bytes(b"not a picture")
+    files = pictures_in([home])
+    assert [file.name for file in files] == [f"{k}.png" for k in range(10)]
+    together, alone = predict_files(opened, files), [predict_files(opened, [file])[0] for file in files]
+    assert [one.file for one in together] == [one.file for one in alone]
+    assert [one.probability for one in together] == pytest.approx([one.probability for one in alone], abs=1e-6)
+    assert len({round(one.probability, 6) for one in alone}) > 5  # they do differ
+    assert opened.predict(files[0])[0].entropy == pytest.approx(alone[0].entropy, abs=1e-6)
 
 
 def test_foreign_files_are_refused(tmp_path, single):

@@ -22,7 +22,8 @@ from typer.main import get_command
 from meada.cli.main import app
 from meada.deploy.model import save_model
 from meada.runs.network import build_network
-from meada.runs.recipe import recipe_names, resolve
+from meada.runs.recipe import resolve
+from meada.runs.recipe_families import recipe_names
 
 ROOT = Path(__file__).parents[2]
 SKIPPED = {"_build", "generated", "decisions", "jupyter_execute"}

@@ -6,8 +6,8 @@ from tests_tiny import load_tiny, write_recipe
 
 from meada.errors import MeadaError
 from meada.evaluation.predictions import load_predictions, per_image, save_predictions
+from meada.runs.functions import make
 from meada.runs.network import load_model
-from meada.runs.recipe import make
 from meada.runs.run import run
 from meada.runs.run_folder import RunFolder
 

@@ -33,7 +33,7 @@ def peak():
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> int:
     """Bounds of 1 MiB, so that bombs are quick to make."""
-    monkeypatch.setattr("meada.datasets.published.formats.UNPACKED", MIB)
+    monkeypatch.setattr("meada.datasets.published.formats.MAX_UNPACKED_BYTES", MIB)
     monkeypatch.setattr("meada.datasets.published.formats.LIBSVM_TEXT", MIB)
     return MIB
 
@@ -55,7 +55,7 @@ def test_a_bomb_is_given_up_at_the_bound(tmp_path, peak, kind):
 
 
 def test_readers_of_digits_have_a_bound(tmp_path, small, monkeypatch):
-    monkeypatch.setattr(limits, "UNPACKED", small)
+    monkeypatch.setattr(limits, "MAX_UNPACKED_BYTES", small)
     monkeypatch.setattr(
         "meada.datasets.published.formats.unpacked", lambda path, kind, _=0: unpacked(path, kind, small)
     )
@@ -155,7 +155,7 @@ def test_what_numpy_saves_is_what_is_mapped(tmp_path, shape, order):
 
 def test_a_file_beyond_the_bound_is_not_read(tmp_path):
     with (tmp_path / "large").open("wb") as file:
-        file.truncate(limits.FILE + 1)  # sparse: it takes no room
+        file.truncate(limits.MAX_DATA_BYTES + 1)  # sparse: it takes no room
     with pytest.raises(MeadaError, match="must have at most 2,147,483,648 bytes, got 2,147,483,649"):
         regular(tmp_path / "large")
     with pytest.raises(MeadaError, match="must have at most 2,147,483,648 bytes"):

@@ -4,7 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
+from safetensors.torch import save_file
+from tests_tiny import QUICK, WITH_BATCH_NORM
 
 COLOURS = ("blue", "green", "red")
 
@@ -63,3 +66,17 @@ def trapped(photos: Path, rng: np.random.Generator) -> Path:
     exif[0x0112] = 6  # turn right to see it upright
     turned.save(photos / "blue" / "turned.jpg", exif=exif, quality=95)
     return photos
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, single: None) -> dict[str, object]:
+    """A small network with weights of its own, so that every stage runs."""
+    (tmp_path / "net.py").write_text(WITH_BATCH_NORM)
+    space: dict[str, object] = {}
+    exec(WITH_BATCH_NORM, space)
+    torch.manual_seed(0)
+    save_file(space["tiny"](5).state_dict(), tmp_path / "w.safetensors")  # type: ignore[operator]
+    return {
+        "network": f"{tmp_path / 'net.py'}:tiny", "weights": tmp_path / "w.safetensors", "side": 32, "seed": 3,
+        "settings": QUICK, "say": lambda text: None,
+    }  # fmt: skip

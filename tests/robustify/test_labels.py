@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from tests_tiny import QUICK
 from typer.testing import CliRunner
 
 import meada
@@ -26,7 +27,6 @@ from meada.robustify.scoring import fitted, full_score
 
 LOGITS = torch.tensor([[2.0, -1.0], [1.0, 3.0], [-2.0, 0.5], [-1.0, -3.0]])
 TRUTH = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [1.0, 0.0]])
-QUICK = ("steps=12", "trial_steps=2", "shifted=5", "severities=[3]")
 
 
 def test_two_labels_are_four_classes_with_independent_laws():

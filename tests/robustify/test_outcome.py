@@ -1,5 +1,7 @@
 """Temperature scaling is kept only where it helps under shifts, and is in the weights that are delivered."""
 
+import math
+
 import torch
 from safetensors.torch import save_file
 from torch import nn
@@ -52,6 +54,43 @@ def test_the_limit_of_entropy_is_the_highest_that_keeps_its_promise():
     labels = torch.tensor([0] * 20 + [1] * 4)
     limit = entropy_limit(logits, labels)
     assert limit is not None and abs(limit - float(softmax_entropy(logits[20:21].double()))) < 1e-12
+
+
+def test_as_sure_predictions_stand_or_fall_together():
+    """Copies have one entropy: a limit among them would keep the right ones and leave the wrong ones out."""
+    logits = torch.tensor([[9.0, 0.0]] * 4 + [[0.5, 0.0]])
+    assert entropy_limit(logits, torch.tensor([0, 1, 1, 1, 1])) is None
+    assert entropy_limit(logits, torch.tensor([0, 0, 0, 0, 1])) == float(softmax_entropy(logits[:1].double()))
+
+
+def test_no_picture_is_in_both_halves_of_the_check_of_the_temperature(tmp_path):
+    """1,000 pictures, 300 of them under shifts; where a fitted picture is checked again, too sure looks calibrated.
+
+    The logits of half of the pictures are right and sure, those of the others wrong and sure: only a fit that sees
+    both kinds would help the others.
+    """
+    from meada.evaluation.selection import subset_positions
+    from meada.robustify.scoring import SHIFTED
+
+    places = {"held_out": torch.arange(1000), **dict.fromkeys(SHIFTS, subset_positions(SHIFTED, 1000, 300))}
+    for name, place in places.items():
+        wrong = place // 2 % 2 == 1
+        logits = torch.tensor([[8.0, 0.0]]).repeat(len(place), 1)
+        save_file({"labels": wrong.long(), "logits/m": logits}, tmp_path / f"{name.replace('/', '.')}.safetensors")
+    scores = Scores(tmp_path, ["held_out", *SHIFTS], ["m"])
+    assert torch.equal(scores.positions(SHIFTS[0]), places[SHIFTS[0]])
+    found = temperature(scores, "m", SHIFTS)
+    # Fitted on the right half, it is cold, which the wrong half pays for with a loss of 8 or more; the other way round
+    # the right half pays log(1 + exp(-8 / e^2)). As they are, the halves pay 0 and 8.
+    assert found["value"] == 1.0 and found["nll_before"] < 4.01 < 4.1 < found["nll_after"]
+
+
+def test_one_held_out_picture_has_no_temperature(tmp_path):
+    for name in ("held_out", *SHIFTS):
+        path = tmp_path / f"{name.replace('/', '.')}.safetensors"
+        save_file({"labels": torch.tensor([0]), "logits/m": torch.tensor([[3.0, 0.0]])}, path)
+    found = temperature(Scores(tmp_path, ["held_out", *SHIFTS], ["m"]), "m", SHIFTS)
+    assert found["value"] == 1.0 and all(math.isfinite(value) for value in found.values())
 
 
 def test_a_difference_is_candidate_minus_plain(tmp_path):

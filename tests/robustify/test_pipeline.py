@@ -13,6 +13,7 @@ import tomli_w
 import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
+from tests_tiny import QUICK, WITH_BATCH_NORM
 from typer.testing import CliRunner
 
 import meada
@@ -31,33 +32,9 @@ from meada.robustify.plan import Request, plan_for
 from meada.robustify.rule import run_to_run, smallest_difference
 from meada.robustify.scoring import corrupted
 from meada.runs.checkpoint import save_weights
-from meada.runs.recipe import make
+from meada.runs.functions import make
 
-NETWORK = """
-from torch import nn
-
-def tiny(num_classes):
-    return nn.Sequential(
-        nn.Conv2d(3, 4, 7, stride=4), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(),
-        nn.Linear(196, 8), nn.ReLU(), nn.Linear(8, num_classes),
-    )
-"""
-QUICK = ("steps=12", "trial_steps=2", "shifted=5", "severities=[3]")
 SCORES = {"accuracy", "balanced_accuracy", "ece", "nll", "n"}
-
-
-@pytest.fixture
-def tiny(tmp_path: Path, single: None) -> dict[str, object]:
-    """A small network with weights of its own, so that every stage runs."""
-    (tmp_path / "net.py").write_text(NETWORK)
-    space: dict[str, object] = {}
-    exec(NETWORK, space)
-    torch.manual_seed(0)
-    save_file(space["tiny"](5).state_dict(), tmp_path / "w.safetensors")  # type: ignore[operator]
-    return {
-        "network": f"{tmp_path / 'net.py'}:tiny", "weights": tmp_path / "w.safetensors", "side": 32, "seed": 3,
-        "settings": QUICK, "say": lambda text: None,
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize("pretrained", [True, False])
@@ -193,8 +170,14 @@ def test_a_delivered_model_is_evaluated_on_the_pictures_its_run_held_out(photos,
     save_weights(tmp_path / "old.safetensors", model.net, {**model.about, "recipe_toml": tomli_w.dumps(old)})
     picture = photos / "red" / "0.png"
     assert open_model(tmp_path / "old.safetensors").predict(picture) == model.predict(picture)
+    blue = photos / "blue"
+    (blue / "0.png").rename(blue / "99.png")  # as many pictures as before, in another order
+    with pytest.raises(MeadaError, match=r"--data.* must hold .* got others .* may have been trained on"):
+        _evaluated(out)
+    (blue / "99.png").rename(blue / "0.png")
+    assert _evaluated(out) == scores
     Image.new("RGB", (40, 40), "white").save(photos / "red" / "77.png")
-    with pytest.raises(MeadaError, match="the pictures of 'photos' must be divided as in .* may have been trained on"):
+    with pytest.raises(MeadaError, match=r"--data.* must hold .* got 1 more.* may have been trained on"):
         _evaluated(out)
 
 
@@ -374,7 +357,7 @@ def test_weights_without_the_last_layers_are_taken(photos, tiny, tmp_path):
 
 
 def test_a_network_with_other_outputs_is_refused_before_it_is_trained(photos, tiny, tmp_path):
-    (tmp_path / "net.py").write_text(NETWORK.replace("nn.Linear(8, num_classes)", "nn.Linear(8, 7)"))
+    (tmp_path / "net.py").write_text(WITH_BATCH_NORM.replace("nn.Linear(8, num_classes)", "nn.Linear(8, 7)"))
     with pytest.raises(MeadaError, match="tiny' must have 3 outputs, one per class, got 7"):
         robustify(photos, tmp_path / "out", **{**tiny, "weights": None})
     assert not (tmp_path / "out" / "plan.json").exists()

@@ -7,7 +7,8 @@ import torch
 from torch.testing import assert_close
 
 from meada.networks.plain import alexnet
-from meada.runs.recipe import SHIPPED, load_recipe, recipe_names
+from meada.runs.recipe import load_recipe
+from meada.runs.recipe_families import SHIPPED, recipe_names
 from meada.units import per_sample
 
 TARGETS = ("art_painting", "cartoon", "photo", "sketch")

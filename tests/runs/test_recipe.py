@@ -3,8 +3,9 @@
 import pytest
 
 from meada.errors import MeadaError
-from meada.runs.parts import make
-from meada.runs.recipe import from_toml, load_recipe, recipe_names, resolve, to_toml
+from meada.runs.functions import make
+from meada.runs.recipe import from_toml, load_recipe, resolve, to_toml
+from meada.runs.recipe_families import recipe_names
 
 
 def test_every_shipped_recipe_survives_a_round_trip(tmp_path):

@@ -4,8 +4,8 @@ import pytest
 
 from meada.errors import MeadaError
 from meada.methods.parts.compose import augmented
-from meada.runs.recipe import load_recipe, method_name, method_of, recipe_names, resolve, to_toml
-from meada.runs.recipe_families import family
+from meada.runs.recipe import load_recipe, method_name, method_of, resolve, to_toml
+from meada.runs.recipe_families import family, recipe_names
 
 NETWORKS = ("allconv", "densenet", "wideresnet", "resnext")
 METHODS = ("erm", "cutout", "cutmix", "autoaugment", "mixup", "advtrain", "ada", "meada", "augmix")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from meada.cli.quick import Json, Quiet
+from meada.cli.early_checks import Json, Quiet
 from meada.errors import MeadaError
 from meada.files import data_root
 from meada.machine.terminal import SafeConsole, progress

@@ -12,7 +12,7 @@ from textwrap import fill
 
 import typer
 
-from meada.cli.quick import Json, names
+from meada.cli.early_checks import Json, names
 from meada.errors import MeadaError
 from meada.files import data_root
 

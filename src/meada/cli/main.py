@@ -13,9 +13,9 @@ from typer.core import TyperGroup
 from meada import __version__
 from meada.cli.data import app as data
 from meada.cli.data import corrupt
+from meada.cli.early_checks import answer_typos, missing
 from meada.cli.info import BENCH_SETTINGS, bench, doctor, listing
 from meada.cli.models import evaluate, export, perturb, predict, push
-from meada.cli.quick import answer_typos, missing
 from meada.cli.reports import inspect, report, watch
 from meada.cli.reproduce import reproduce, sweep
 from meada.cli.train import quickstart, robustify, train

@@ -1,6 +1,7 @@
 """Commands that use a trained model: ``meada evaluate``, ``predict``, ``export``, ``push`` and ``perturb``."""
 
 import math
+from collections.abc import Mapping
 from csv import writer
 from io import StringIO
 from pathlib import Path
@@ -8,12 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from meada.cli.quick import Json, ModelPath, Quiet, Trust
+from meada.cli.early_checks import Json, ModelPath, Quiet, Trust
 from meada.errors import MeadaError, nearest, some
 from meada.files import json_text, write_json, write_text
 from meada.machine.terminal import SafeConsole, printable, progress
-
-OUTCOME = "outcome.json"  # of a finished run of meada robustify
 
 if TYPE_CHECKING:
     from torch import nn
@@ -41,8 +40,8 @@ def evaluate(
     from meada.deploy.model import PLAN, open_model
     from meada.evaluation.attack import under_attack
     from meada.reports.page.text import print_scores
+    from meada.runs.functions import make, refuse_untrusted
     from meada.runs.network import load_model
-    from meada.runs.parts import make, refuse_untrusted
     from meada.runs.run_folder import RunFolder
 
     folder, delivered = RunFolder(run), (run / PLAN).is_file()
@@ -52,8 +51,8 @@ def evaluate(
     recipe = model.recipe if model else folder.load_recipe(trust or ())
     refuse_untrusted({"data": recipe.data, "network": recipe.network})
     task = make("data", recipe.data)
-    if (run / OUTCOME).is_file():  # robustify of version 0.1 wrote none
-        _refuse_other_split(run / OUTCOME, task)
+    if delivered:
+        _refuse_other_pictures(run / PLAN, recipe.data)
     if pgd and task.multilabel:
         raise MeadaError(f"--pgd must be 0 for a model of several labels per picture, got {pgd}")
     chosen = _domains(task, on or (["source", *task.targets] if delivered else [*task.targets]))
@@ -93,18 +92,19 @@ def _scores(net: "nn.Module", domains: "dict[str, Samples]", *, multilabel: bool
     return score(net, {name: (s.images, s.labels) for name, s in domains.items()})
 
 
-def _refuse_other_split(outcome: Path, task: "Task") -> None:
-    """Refuse pictures that were added or removed after the run: the split is then another one."""
+def _refuse_other_pictures(plan: Path, data: Mapping[str, Any]) -> None:
+    """Refuse pictures that were added, removed or changed after the run: held-out ones may have been trained on."""
+    from meada.datasets.folder import divide
+    from meada.robustify.same_pictures import hashes, same_pictures
     from meada.runs.run_folder import read_json
 
-    found = read_json(outcome).get("provenance")
-    before = found if isinstance(found, dict) else {}
-    for name in task.sources:
-        if name in before and before[name] != task.provenance[name]:
-            raise MeadaError(
-                f"the pictures of '{name}' must be divided as in {outcome} ({before[name]}), got "
-                f"{task.provenance[name]}: held-out pictures may have been trained on"
-            )
+    held = read_json(plan).get("pictures")
+    if isinstance(held, dict):  # version 0.1 wrote none
+        divided = divide(
+            data["path"], (), held_out=data["held_out"], seed=data["seed"], group=data["group"], multilabel=True
+        )
+        own = {name: value for name, value in held.items() if name.startswith("data")}
+        same_pictures(hashes(divided), own, plan.parent, "held-out pictures may have been trained on")
 
 
 def predict(

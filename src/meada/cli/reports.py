@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from meada.cli.quick import Json
+from meada.cli.early_checks import Json
 from meada.errors import MeadaError
 from meada.machine.terminal import SafeConsole, printable
 

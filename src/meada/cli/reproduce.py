@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meada.cli.quick import RecipeName, Trust
+from meada.cli.early_checks import RecipeName, Trust
 from meada.errors import MeadaError
 from meada.machine.terminal import progress
 

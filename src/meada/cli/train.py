@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from meada.cli.quick import Quiet, RecipeName, Trust
+from meada.cli.early_checks import Quiet, RecipeName, Trust
 from meada.errors import MeadaError
 from meada.machine.terminal import progress
 
@@ -146,7 +146,7 @@ def quickstart(
 def _examples(data: Mapping[str, Any]) -> "dict[str, Tensor]":
     """The first image of each class, in training and in every target."""
     from meada.pool import as_float
-    from meada.runs.recipe import make
+    from meada.runs.functions import make
 
     task, found = make("data", data), {}
     for name, part in {"training": task.train, **task.targets}.items():

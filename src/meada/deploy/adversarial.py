@@ -18,7 +18,8 @@ from meada.files import write_bytes, write_json
 from meada.machine.terminal import Tell
 from meada.methods.method import Context
 from meada.pool import Pool, as_stored
-from meada.runs.recipe import make, method_of
+from meada.runs.functions import make
+from meada.runs.recipe import method_of
 from meada.streams import key, stream
 
 
@@ -55,13 +56,15 @@ def write_adversarial(
 
 def _write(pool: Pool, classes: tuple[str, ...], out: Path) -> torch.Tensor:
     """Write the latest block as files; return the largest change of each picture, in levels of 255."""
+    names = [folder_name(label) for label in classes]
+    names = [f"{name}_{k}" if names.count(name) > 1 else name for k, name in enumerate(names)]
     born, start = pool.blocks[-1], len(pool) - len(pool.blocks[-1].labels)
     changes = []
     for row in range(len(born.labels)):
         new, old = (pool.images(torch.tensor([i])) for i in (start + row, int(born.parents[row])))
         buffer = BytesIO()
         Image.fromarray(as_stored(new, torch.uint8)[0].permute(1, 2, 0).numpy()).save(buffer, "PNG")
-        folder = out / folder_name(classes[int(born.labels[row])])
+        folder = out / names[int(born.labels[row])]
         write_bytes(folder / f"{int(born.parents[row]):06d}.png", buffer.getvalue())
         changes.append(255 * (new - old).abs().max())
     return torch.stack(changes)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from meada.deploy.model import Model, open_model, save_model
 from meada.errors import MeadaError, one_line
@@ -13,6 +14,7 @@ from meada.machine.extras import need
 
 FILE = "model.safetensors"  # the only file that is downloaded
 CARD = "MODEL_CARD.md"
+PATHS = ("path", "root", "tests", "weights")  # settings that name files and folders of this machine
 NAME = re.compile(r"(?P<repo>\w[\w.-]*/\w[\w.-]*)(@(?P<revision>[\w./-]+))?", re.ASCII)
 FRONT = """\
 ---
@@ -63,11 +65,15 @@ def parsed(name: str) -> tuple[str, str | None]:
 
 
 def _standalone(model: Model, scratch: Path) -> Path:
-    """A model file that does not need its run's folder."""
-    if "recipe_toml" in model.about:
-        return model.path
-    save_model(scratch / FILE, model.net, model.recipe, model.classes, model.about)
+    """A model file that does not need its run's folder and names no folders of this machine but the last part."""
+    short = lambda table: {key: _last_part(value) if key in PATHS else value for key, value in table.items()}
+    recipe = model.recipe.model_copy(update={name: short(getattr(model.recipe, name)) for name in ("data", "network")})
+    save_model(scratch / FILE, model.net, recipe, model.classes, model.about)
     return scratch / FILE
+
+
+def _last_part(path: Any) -> Any:
+    return [_last_part(one) for one in path] if isinstance(path, list | tuple) else Path(str(path)).name
 
 
 def _card(model: Model, repo: str) -> str:

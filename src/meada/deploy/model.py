@@ -11,8 +11,8 @@ from torch import nn
 from meada import __version__
 from meada.errors import MeadaError
 from meada.runs.checkpoint import load_weights_into, metadata, save_weights
+from meada.runs.functions import refuse_disagreement, refuse_untrusted
 from meada.runs.network import build_network
-from meada.runs.parts import refuse_disagreement, refuse_untrusted
 from meada.runs.recipe import Recipe, resolve, to_toml
 from meada.runs.run_folder import RunFolder
 from meada.types import Images, Logits

@@ -12,6 +12,7 @@ from PIL import Image
 from torch import Tensor
 
 from meada.datasets.pictures.decode import ENDINGS, decode, large_ones_too, upright_rgb
+from meada.datasets.pictures.listing import is_picture
 from meada.deploy.model import Model
 from meada.entropy import bernoulli_entropy, softmax_entropy
 from meada.errors import MeadaError
@@ -128,7 +129,7 @@ def pictures_in(paths: Sequence[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
-            inside = sorted(p for p in path.rglob("*") if p.suffix.lower() in ENDINGS and p.is_file())
+            inside = sorted(p for p in path.rglob("*") if is_picture(p))
             if not inside:
                 raise MeadaError(f"{path} must hold pictures ({', '.join(ENDINGS)}), got none")
             found += inside

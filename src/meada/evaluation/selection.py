@@ -76,8 +76,12 @@ class Selection:
 
 def fixed_subset(name: str, samples: Samples, n: int) -> Samples:
     """A fixed random subset of ``n`` samples of a domain."""
-    order = torch.randperm(len(samples), generator=stream("subset", name))
-    return samples[order[:n].sort().values]
+    return samples[subset_positions(name, len(samples), n)]
+
+
+def subset_positions(name: str, total: int, n: int) -> Labels:
+    """Positions of the samples of :func:`fixed_subset`, in order."""
+    return torch.randperm(total, generator=stream("subset", name))[:n].sort().values
 
 
 def _pair(samples: Samples) -> tuple[Images, Labels]:

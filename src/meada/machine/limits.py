@@ -19,13 +19,13 @@ from meada import files
 from meada.errors import MeadaError, one_line
 
 MIB = 1 << 20
-FILE = 2048 * MIB  # bytes of a data file that is read whole
-TEXT = 256 * MIB  # bytes of a list of files
-UNPACKED = 512 * MIB  # bytes that a compressed file may become
+MAX_DATA_BYTES = 2048 * MIB  # bytes of a data file that is read whole
+MAX_LIST_BYTES = 256 * MIB  # bytes of a list of files
+MAX_UNPACKED_BYTES = 512 * MIB  # bytes that a compressed file may become
 HEADER = 10_000  # bytes of a .npy header: numpy's own limit
 
 
-def regular(path: Path, most: int | None = FILE) -> Path:
+def regular(path: Path, most: int | None = MAX_DATA_BYTES) -> Path:
     """:func:`meada.files.regular` with the bound of data files."""
     return files.regular(path, most)
 
@@ -33,12 +33,12 @@ def regular(path: Path, most: int | None = FILE) -> Path:
 def read_text(path: Path) -> str:
     """A text file of a bounded size; a byte-order mark is dropped."""
     try:
-        return regular(path, TEXT).read_text(encoding="utf-8-sig")
+        return regular(path, MAX_LIST_BYTES).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise MeadaError(f"{path} must be a text file in UTF-8, got {error}") from None
 
 
-def unpacked(path: Path, kind: Literal["gzip", "bz2"], most: int = UNPACKED) -> bytes:
+def unpacked(path: Path, kind: Literal["gzip", "bz2"], most: int = MAX_UNPACKED_BYTES) -> bytes:
     """The content of a compressed file; an error once it exceeds ``most`` bytes."""
     size = regular(path).stat().st_size
     try:
@@ -53,7 +53,7 @@ def unpacked(path: Path, kind: Literal["gzip", "bz2"], most: int = UNPACKED) -> 
     return within(content, most, str(path))
 
 
-def inflated(data: memoryview, most: int = UNPACKED) -> bytes:
+def inflated(data: memoryview, most: int = MAX_UNPACKED_BYTES) -> bytes:
     """zlib data; more than ``most`` bytes, or less than the whole, is an error."""
     engine = zlib.decompressobj()
     content = within(engine.decompress(data, most + 1), most, "compressed data")

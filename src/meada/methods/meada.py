@@ -17,7 +17,7 @@ from meada.streams import key
 from meada.types import Images, Labels
 from meada.units import Units, per_sample
 
-Rule = Literal["pool", "latest", "source"]
+GrowthRule = Literal["pool", "latest", "source"]
 PARENTS: dict[str, Callable[[Pool], Labels]] = {
     # Algorithm 1: every sample of D, so D doubles
     "pool": lambda pool: torch.arange(len(pool)),
@@ -41,7 +41,7 @@ def meada(
     steps: int = 15,
     units: Units = "sample",
     units_batch: int = 32,
-    grow: Rule = "pool",
+    grow: GrowthRule = "pool",
     block: int = 128,
     stochastic: Sequence[str] = (),
     posterior_draws: int = 5,

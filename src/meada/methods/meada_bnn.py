@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 
 from meada.entropy import Uncertainty
 from meada.errors import MeadaError, check_range
-from meada.methods.meada import Rule, meada
+from meada.methods.meada import GrowthRule, meada
 from meada.methods.method import Context, Method
 from meada.networks.bayesian import Prediction, ScaleMixture, divergence, to_bayesian
 from meada.networks.bayesian.variational import WeightSample, using_weights
@@ -26,7 +26,7 @@ ShareOf = Callable[[int, int], float]  # of batch i of M
 
 def meada_bnn(
     *, beta: float = 10.0, gamma: float = 1 / 1024, step_size: float = 1 / 32, steps: int = 15, units: Units = "sample",
-    units_batch: int = 32, grow: Rule = "pool", block: int = 128, stochastic: Sequence[str] = (),
+    units_batch: int = 32, grow: GrowthRule = "pool", block: int = 128, stochastic: Sequence[str] = (),
     posterior_draws: int = 5, draws: Renewal = "shared", uncertainty: Uncertainty = "expected",
     training_draws: int = 1, prediction_draws: int = 8, predict: Prediction = "mean_softmax", share: Share = "uniform",
     temperature: float = 1.0, rho: float = -5.0, pi: float = 0.25, minus_log_sigma1: float = 0.0,

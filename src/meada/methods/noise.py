@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from meada.machine.distributed import World
-from meada.methods.meada import PARENTS, Rule, append_in_blocks, meada
+from meada.methods.meada import PARENTS, GrowthRule, append_in_blocks, meada
 from meada.methods.method import Context, Grow, Method
 from meada.pool import Pool
 from meada.streams import sample_streams
@@ -17,7 +17,7 @@ from meada.types import Images, Labels, PerSample
 
 
 @wraps(meada, assigned=())  # the arguments are ME-ADA's, all of them
-def noise(*, grow: Rule = "pool", block: int = 128, **ascent: Any) -> Method:
+def noise(*, grow: GrowthRule = "pool", block: int = 128, **ascent: Any) -> Method:
     """ME-ADA's pool, perturbation sizes and schedule with random directions.
 
     The ascent is computed too: the noise moves a sample by the same distance.

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from meada.errors import MeadaError, nearest, one_line, some
-from meada.files import WHOLE, regular
+from meada.files import MAX_FILE_BYTES, regular
 from meada.networks.normalise import IMAGENET_MEAN, IMAGENET_STD, Normalise
 
 # A count that old torchvision files lack and that nothing reads while batch norm has a momentum.
@@ -63,7 +63,7 @@ def read_state(path: Path) -> dict[str, Tensor]:
     """Read the tensors by name in a file of weights; refuse anything else and execute nothing."""
     if not path.is_file():
         raise MeadaError(f"{path} must be a file of weights, but does not exist")
-    regular(path, WHOLE)
+    regular(path, MAX_FILE_BYTES)
     packed = path.suffix == ".safetensors"
     try:
         state: Any = load_file(path) if packed else torch.load(path, map_location="cpu", weights_only=True)

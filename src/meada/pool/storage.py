@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from meada.errors import MeadaError
-from meada.files import NOTES, naming, regular, write_json
+from meada.files import MAX_TEXT_BYTES, naming, regular, write_json
 from meada.machine.distributed import World
 from meada.machine.limits import map_npy
 from meada.types import Labels
@@ -129,7 +129,7 @@ class BlockFile:
 def _holds(note: Path, about: dict[str, Any]) -> bool:
     """Whether the block's note matches; notes of earlier versions have more keys."""
     try:
-        held = json.loads(regular(note, NOTES).read_text(encoding="utf-8"))
+        held = json.loads(regular(note, MAX_TEXT_BYTES).read_text(encoding="utf-8"))
         return {key: held.get(key) for key in about} == about
     except (ValueError, AttributeError, RecursionError):
         return False
@@ -158,7 +158,7 @@ def _pieces(block: Path) -> dict[tuple[int, int], set[int]]:
     """Checksums by first sample and end of the piece; pieces written more than once have several valid ones."""
     found: dict[tuple[int, int], set[int]] = {}
     for path in _sums_of(block):
-        for line in regular(path, NOTES).read_bytes().split(b"\n")[:-1]:
+        for line in regular(path, MAX_TEXT_BYTES).read_bytes().split(b"\n")[:-1]:
             try:
                 start, stop, crc = line.split()
                 found.setdefault((int(start), int(stop)), set()).add(int(crc, 16))

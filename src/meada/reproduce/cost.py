@@ -19,9 +19,10 @@ from meada.machine.terminal import Tell
 from meada.methods.method import Method
 from meada.pool import Pool
 from meada.reproduce import Item, runs
+from meada.runs.functions import make
 from meada.runs.identity import recipe_in
 from meada.runs.network import build_network
-from meada.runs.recipe import Recipe, make, method_of
+from meada.runs.recipe import Recipe, method_of
 
 COPIES = 4 + 3  # of the weights: each rule's choice, and candidates that may still be chosen
 PROBED = 40  # images of a batch that are timed at most: a step's time grows with its batch

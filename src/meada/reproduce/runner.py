@@ -18,7 +18,7 @@ from meada.files import remove_drafts, write_text
 from meada.lookup import Trusted
 from meada.reproduce import Item
 from meada.reproduce.cost import expected_seconds, time_left
-from meada.runs.parts import code_in
+from meada.runs.functions import code_in
 from meada.runs.recipe import to_toml
 
 Say = Callable[[str], None]

@@ -6,7 +6,8 @@ from itertools import product
 
 from meada.errors import MeadaError, nearest
 from meada.reproduce import Item
-from meada.runs.recipe import Recipe, load_recipe, recipe_names, resolve
+from meada.runs.recipe import Recipe, load_recipe, resolve
+from meada.runs.recipe_families import recipe_names
 from meada.settings import flattened
 
 Value = int | float | str  # of a setting

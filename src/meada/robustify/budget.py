@@ -21,7 +21,7 @@ from meada.robustify import training
 from meada.robustify.plan import Plan, trial_length
 
 CANDIDATES = 6  # models that are scored: plain, plain_repeat, probe, hardened, averaged, interpolated
-ROWS = 15 + 4  # approximate number of corruptions and validation shifts
+SCORED_SHIFTS = 15 + 4  # approximate number of corruptions and validation shifts
 FEWEST_STEPS, FEWEST_PICTURES, FEWEST_PROBED = 20, 40, 2000  # of the smallest plan
 SLACK = 0.97  # share of the budget that is planned for; with 0.93, runs took 84 to 92 % of their budget
 # Settings that may change before each stage; plain and plain_repeat always have the same steps.
@@ -30,9 +30,9 @@ OPEN: dict[str, tuple[str, ...]] = {
     "interpolated": ("shifted", "test"), "score": ("shifted", "test"),
 }  # fmt: skip
 STEPS, LOOKED, CORRUPTED = 3, 64, 4  # training steps (after one to warm up) and pictures that are timed
-CLOSE = 0.03  # share of the limit by which a forecast may be off before the plan is changed
-RECENT = 0.05  # share of the limit over which the pace is measured
-QUICKEST = 0.4  # lower bound of the pace, for a stage that was interrupted just before its end
+FORECAST_TOLERANCE = 0.03  # share of the limit by which a forecast may be off before the plan is changed
+PACE_WINDOW = 0.05  # share of the limit over which the pace is measured
+MIN_PACE = 0.4  # lower bound of the pace, for a stage that was interrupted just before its end
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Budget:
         """Expected seconds of each stage, from the costs measured at the start."""
         looks = lambda n: n * self.costs.look
         tested = sum(min(n, plan.test or n) for n in self.tests)
-        rows, plain = ROWS * plan.shifted, plan.steps * self.costs.plain
+        rows, plain = SCORED_SHIFTS * plan.shifted, plan.steps * self.costs.plain
         probed, trials = min(self.train, plan.probe or self.train), len(plan.rates) if plan.trial_steps else 0
         return {
             "probe": looks(2 * probed + self.held_out) if plan.pretrained else 0.0,
@@ -136,8 +136,8 @@ class Budget:
         expected, took, by_stage = 0.0, 0.0, self.seconds(plan)
         for name in reversed(list(done)):
             expected, took = expected + by_stage[name], took + done[name]
-            if expected >= RECENT * self.limit:
-                return max(took / expected, QUICKEST)
+            if expected >= PACE_WINDOW * self.limit:
+                return max(took / expected, MIN_PACE)
         return 1.0  # too little measured
 
     def forecast(self, plan: Plan, done: Mapping[str, float]) -> dict[str, float]:
@@ -148,7 +148,7 @@ class Budget:
     def revised(self, plan: Plan, stage: str, done: Mapping[str, float]) -> Plan:
         """The same plan if it fits the time, else one with the settings that are open before ``stage`` changed."""
         takes = lambda p: self.prepared + sum(self.forecast(p, done).values())
-        aim, miss = SLACK * self.limit, CLOSE * self.limit
+        aim, miss = SLACK * self.limit, FORECAST_TOLERANCE * self.limit
         free = [key for key in OPEN.get(stage, ()) if key not in self.pinned]
         if "steps" in self.pinned:
             free = [key for key in free if key != "hardened_steps"]

@@ -18,7 +18,7 @@ from meada.reports.page.training import png
 from meada.robustify.labels import as_classes, names_of, one_of_each
 from meada.robustify.outcome import Outcome
 from meada.robustify.plan import duration
-from meada.robustify.rule import CLEAN, NEVER
+from meada.robustify.rule import MAX_CLEAN_LOSS, NOT_DELIVERABLE
 from meada.robustify.scoring import Scores
 from meada.robustify.stages import Work
 from meada.robustify.training import space_of
@@ -88,7 +88,7 @@ def answer(outcome: Outcome) -> str:
         "on unchanged pictures": (*(one["held_out"]["accuracy"] for one in of), held["differences"][name]["held_out"]),
     }
     (where, first), (elsewhere, second) = sorted(found.items(), key=lambda one: -one[1][2]["mean"])
-    but = "" if second[2]["mean"] > -CLEAN else f" {where}, not {elsewhere}"
+    but = "" if second[2]["mean"] > -MAX_CLEAN_LOSS else f" {where}, not {elsewhere}"
     return (
         f"Yes{but}: {where}, the accuracy of {name} on held-out pictures is {first[0]:.1f} %, that of plain "
         f"fine-tuning {first[1]:.1f} % ({_interval(first[2])}); {elsewhere}, it is {second[0]:.1f} % against "
@@ -286,5 +286,5 @@ def pair(outcome: Outcome) -> tuple[str, str]:
     if outcome.delivered != "plain":
         return "plain", outcome.delivered
     held = outcome.content
-    others = [name for name in held["candidates"] if name not in ("plain", *NEVER)]
+    others = [name for name in held["candidates"] if name not in ("plain", *NOT_DELIVERABLE)]
     return "plain", max(others, key=lambda name: (name in held["eligible"], held["gains"][name]["mean"]))

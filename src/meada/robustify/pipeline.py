@@ -24,10 +24,10 @@ from meada.networks.embedding import head_name, head_of
 from meada.robustify.budget import Budget, measure
 from meada.robustify.outcome import ABOUT, FORMAT, RULE, Outcome, card, entropy_limit, judge, seconds
 from meada.robustify.page import training_views, write_report
-from meada.robustify.pictures import hashes, same_pictures
 from meada.robustify.plan import HELD_OUT, Plan, Request, default_seconds, duration, plan_for
 from meada.robustify.progress import Bar, progress
 from meada.robustify.rule import run_to_run, smallest_difference
+from meada.robustify.same_pictures import hashes, same_pictures
 from meada.robustify.scoring import Scores
 from meada.robustify.stages import Work, carry_out, own_model
 from meada.runs.network import fresh_network
@@ -111,7 +111,7 @@ def planned(request: Request, out: Path, *, say: Say, bar: Bar) -> Work:
     for remark in [*found.remarks, *([f"in {found.root} {summary(found.skipped)}"] if found.skipped else [])]:
         say(f"warning: {remark}")
     n, changes = len(found.pictures), load_table(list(request.changes))
-    held_out = round(HELD_OUT * n)
+    held_out = max(1, round(HELD_OUT * n))
     whole = plan_for(n - held_out, held_out, found.side, request, changes)
     divided = division(request, whole, bar)
     for remark in remarks_on_tests(divided):

@@ -11,7 +11,7 @@ from pydantic import Field
 from meada.corruptions.batch import SIDES
 from meada.errors import MeadaError, check_count, check_numbers
 from meada.methods.parts.descent import Descent
-from meada.runs.parts import find
+from meada.runs.functions import find
 from meada.settings import Settings
 
 SMALL = 64  # pixels: up to here a network is trained from scratch

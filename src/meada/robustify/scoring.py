@@ -16,7 +16,7 @@ from meada.deploy.model import open_model
 from meada.errors import MeadaError
 from meada.evaluation import score
 from meada.evaluation.score import finite_logits
-from meada.evaluation.selection import fixed_subset
+from meada.evaluation.selection import fixed_subset, subset_positions
 from meada.evaluation.validation_shifts import shifted_once, validation_families
 from meada.files import write_bytes
 from meada.machine.terminal import Count
@@ -26,6 +26,7 @@ from meada.runs.checkpoint import read_tensors
 from meada.types import Families, Family, Images, Labels, Logits
 
 BATCH = 64
+SHIFTED = "robustness"  # name of the random subset of held-out pictures that is scored under shifts
 # The family of each corruption, so that the rule can leave out families that a candidate was trained on.
 FAMILY_OF: dict[str, Family] = dict(
     gaussian_noise="noise", shot_noise="noise", impulse_noise="noise",
@@ -39,7 +40,7 @@ Make = Callable[[], tuple[Tensor, Truth]]
 def sets(held_out: Samples, tests: Mapping[str, Samples], *, trained: Families, shifted_n: int,
          severities: Sequence[int], seed: int) -> dict[str, Make]:  # fmt: skip
     """What is scored, by name, as functions; shifts only of families that no candidate was trained on."""
-    some = fixed_subset("robustness", held_out, shifted_n)
+    some = fixed_subset(SHIFTED, held_out, shifted_n)
     made: dict[str, Make] = {"held_out": lambda: (held_out.images, held_out.labels)}
     for name in CORRUPTIONS:
         made[f"corruption/{name}"] = lambda name=name: (corrupted(some.images, name, severities, seed), some.labels)  # type: ignore[misc]
@@ -93,6 +94,11 @@ class Scores:
         The rows are shifts of the same pictures.
         """
         return np.stack([right(self.logits(candidate, name), self.labels(name)).numpy() for name in names])
+
+    def positions(self, name: str) -> Tensor:
+        """Of the pictures of a set of held-out pictures, among all held-out ones."""
+        total, n = len(self.labels("held_out")), len(self.labels(name))
+        return torch.arange(n) if n == total else subset_positions(SHIFTED, total, n)
 
     def group(self, prefix: str) -> list[str]:
         return [name for name in self.names if name.startswith(prefix)]

@@ -178,7 +178,7 @@ def interpolated(work: Work, tell: Count) -> dict[str, Any]:
         found = {name: accuracy(first, samples) for name, samples in chosen.items()}
         clean[t] = found.pop("held_out")
         scores[t] = sum(found.values()) / len(found)
-    near = [t for t in positions if clean[t] >= max(clean.values()) - 1.0 and t < 1.0] or [positions[-2]]
+    near = [t for t in positions if clean[t] >= max(clean.values()) - 1.0 and t < 1.0] or positions[-2:][:1]
     best = max(near, key=scores.__getitem__)
     first.load_state_dict(interpolate(start, end, best, keep))
     work.save("interpolated", first)

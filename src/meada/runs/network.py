@@ -13,8 +13,8 @@ from meada.lookup import is_code
 from meada.networks import NETWORKS
 from meada.networks.pretrained import load_weights
 from meada.runs.checkpoint import load_weights_into
-from meada.runs.parts import MAKERS
-from meada.runs.recipe import Recipe, make, method_of
+from meada.runs.functions import MAKERS, make
+from meada.runs.recipe import Recipe, method_of
 from meada.runs.run_folder import RunFolder
 from meada.streams import key
 

@@ -17,14 +17,12 @@ from meada.machine.device import Device, Precision
 from meada.methods import Method
 from meada.methods.parts.compose import augmented, compose
 from meada.methods.parts.descent import Descent
-from meada.runs import parts
-from meada.runs.parts import make as make
-from meada.runs.recipe_families import SHIPPED as SHIPPED
-from meada.runs.recipe_families import family, merge
-from meada.runs.recipe_families import recipe_names as recipe_names
+from meada.runs import functions
+from meada.runs.functions import make
+from meada.runs.recipe_families import SHIPPED, family, merge, recipe_names
 from meada.settings import BadSetting, Settings
 
-SIZES = ("train", "validation", "test")  # keys of a data set that count images
+SCALED_KEYS = ("train", "validation", "test")  # keys of a data set that count images
 
 
 class PoolSettings(Settings):
@@ -76,8 +74,8 @@ def load_recipe(name: str, changes: list[str] | None = None, *, trust: Iterable[
     table = load_table(changes or [], {"name": name.removesuffix(".toml"), **_read(name)}) | values
     scale = table.pop("scale", 1)
     recipe = resolve(table, trust)
-    parts.refuse_disagreement(recipe.model_dump(), trust)
-    parts.refuse_untrusted(recipe.model_dump())
+    functions.refuse_disagreement(recipe.model_dump(), trust)
+    functions.refuse_untrusted(recipe.model_dump())
     return scaled_down(recipe, scale)
 
 
@@ -100,7 +98,7 @@ def scaled_down(recipe: Recipe, scale: Any) -> Recipe:
     if scale == 1:
         return recipe
     part = lambda n: max(1, round(n * scale)) if n else 0
-    sizes = {k: part(v) for k, v in recipe.data.items() if k in SIZES and isinstance(v, int)}
+    sizes = {k: part(v) for k, v in recipe.data.items() if k in SCALED_KEYS and isinstance(v, int)}
     lengths = {k: part(getattr(recipe.plan, k)) for k in ("rounds", "min_steps", "total_steps")}
     return resolve({
         **recipe.model_dump(),
@@ -131,20 +129,20 @@ def resolve(table: Mapping[str, Any], trust: Iterable[str] = ()) -> Recipe:
     Otherwise its table stays as it is, nothing runs, and :func:`make` refuses it.
     """
     whole = dict(table)
-    trust = [*trust, *(name for _, name in parts.code_in(whole) if isinstance(name, Trusted))]
-    for kind in parts.KNOWN:
-        if kind not in parts.OPTIONAL or whole.get(kind):
-            whole[kind] = parts.with_defaults(kind, whole.get(kind), trust)
+    trust = [*trust, *(name for _, name in functions.code_in(whole) if isinstance(name, Trusted))]
+    for kind in functions.KNOWN:
+        if kind not in functions.OPTIONAL or whole.get(kind):
+            whole[kind] = functions.with_defaults(kind, whole.get(kind), trust)
     for section, settings in SECTIONS.items():
         whole[section] = _section(section, settings, whole.get(section, {}))
     recipe = Recipe(**whole)
-    if not parts.untrusted({kind: whole.get(kind) for kind in ("method", "loss", "augment")}):
+    if not functions.untrusted({kind: whole.get(kind) for kind in ("method", "loss", "augment")}):
         method_of(recipe)  # a method checks its own numbers: now, not in round 1
     return recipe
 
 
 def to_toml(recipe: Recipe) -> str:
-    return tomli_w.dumps(parts.without_none(recipe.model_dump()))
+    return tomli_w.dumps(functions.without_none(recipe.model_dump()))
 
 
 def from_toml(path: Path, trust: Iterable[str] = ()) -> Recipe:

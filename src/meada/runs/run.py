@@ -16,8 +16,9 @@ from meada.machine.terminal import Tell
 from meada.networks.freezing import batch_norm_frozen
 from meada.pool import Pool
 from meada.runs.checkpoint import load_checkpoint, read_state
+from meada.runs.functions import make
 from meada.runs.network import fresh_network
-from meada.runs.recipe import Recipe, make, method_of
+from meada.runs.recipe import Recipe, method_of
 from meada.runs.recorder import Recorder
 from meada.runs.results import finish
 from meada.runs.run_folder import RunFolder

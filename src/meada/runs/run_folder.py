@@ -15,10 +15,10 @@ from typing import IO, Any
 from torch import Tensor
 
 from meada.errors import MeadaError
-from meada.files import DRAFT, NOTES, SUMS, crc32, keep_sums, naming, read_text, regular, write_text
+from meada.files import DRAFT, MAX_TEXT_BYTES, SUMS, crc32, keep_sums, naming, read_text, regular, write_text
 from meada.machine.distributed import World
 from meada.runs.checkpoint import read_tensors
-from meada.runs.parts import code_in, refuse_disagreement
+from meada.runs.functions import code_in, refuse_disagreement
 from meada.runs.recipe import Recipe, from_toml, to_toml
 from meada.settings import flattened
 
@@ -139,7 +139,7 @@ class RunFolder:
         """Complete lines of the log; the last one of a running run may be half written."""
         if not self.log.exists():
             return ()
-        *lines, rest = regular(self.log, NOTES).read_bytes().split(b"\n")
+        *lines, rest = regular(self.log, MAX_TEXT_BYTES).read_bytes().split(b"\n")
         lines += [rest] if rest and self.finished else []
         signed = any(b'"crc32"' in line for line in lines)  # a version before this one wrote none
         return tuple(self._line(number, line, signed) for number, line in enumerate(lines, 1))
@@ -176,7 +176,7 @@ class RunFolder:
 
     def load_position(self) -> tuple[str, int, int] | None:
         try:
-            held = json.loads(regular(self.position, NOTES).read_text(encoding="utf-8"))
+            held = json.loads(regular(self.position, MAX_TEXT_BYTES).read_text(encoding="utf-8"))
             return str(held["phase"]), int(held["done"]), int(held["total"])
         except (OSError, ValueError, KeyError, TypeError):
             return None

@@ -153,3 +153,18 @@ def test_where_it_lies(monkeypatch, tmp_path):
     assert cache_root() == tmp_path / ".cache" / "meada" / "images"
     monkeypatch.setenv("MEADA_CACHE", "/elsewhere")
     assert cache_root() == Path("/elsewhere") and cache_root("here") == Path("here")
+
+
+def test_another_process_may_replace_the_file_while_the_next_part_is_read(listing, home, monkeypatch):
+    """As two runs of one data set with other seeds do: they share the names of the parts."""
+    others, true = Listing("validation", listing.root, listing.files[:2]), image_cache.build
+
+    def meanwhile(path: Path, part: Listing, *rest, **more):
+        faults = true(path, part, *rest, **more)
+        if part is others:
+            load_images([Listing("train", listing.root, listing.files[::-1])], 4, folder=home, tell=lambda *_: None)
+        return faults
+
+    monkeypatch.setattr(image_cache, "build", meanwhile)
+    train, validation = load_images([listing, others], 4, folder=home, tell=lambda *_: None)
+    assert torch.equal(train[:2], validation) and len(train) == 5

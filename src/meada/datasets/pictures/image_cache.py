@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from io import BytesIO
-from itertools import chain, count
+from itertools import count
 from pathlib import Path
 from uuid import uuid4
 
@@ -55,11 +55,16 @@ def load_images(
     """
     home = cache_root(folder)
     paths = [home / cache_name(listing, side, lenient) for listing in listings]
-    todo = [(p, x) for p, x in zip(paths, listings, strict=True) if not p.exists()]
-    total, done = sum(len(listing.files) for _, listing in todo), count(1)
-    found = [build(path, x, side, lambda: tell(next(done), total), lenient=lenient) for path, x in todo]
-    refuse([*faults, *chain.from_iterable(found)], listings[0].root)
-    return [mapped(path) for path in paths]
+    todo = {path for path in paths if not path.exists()}
+    total, done = sum(len(x.files) for path, x in zip(paths, listings, strict=True) if path in todo), count(1)
+    found, faults = list[Images8](), list(faults)
+    for path, listing in zip(paths, listings, strict=True):
+        bad = build(path, listing, side, lambda: tell(next(done), total), lenient=lenient) if path in todo else []
+        faults += bad
+        if not bad:  # mapped at once: another process may replace the file while the next one is made
+            found.append(mapped(path))
+    refuse(faults, listings[0].root)
+    return found
 
 
 def refuse(faults: Sequence[str], root: Path, shown: int = 5) -> None:

@@ -12,6 +12,8 @@ from meada.machine.limits import read_text
 
 LABEL = "label"  # the column of a CSV file with the class; without it, every column is a label of its own
 NONE = "(none of them)"
+NO_PICTURE = "has no ending of a picture"
+MISPLACED = "is not directly in a folder of its class"
 
 
 class Picture(NamedTuple):
@@ -27,7 +29,7 @@ class Picture(NamedTuple):
 class Listed(NamedTuple):
     root: Path
     pictures: list[Picture]  # in order of domain, class and name
-    strange: list[str]  # files that have no ending of a picture
+    left_out: dict[str, str]  # file -> why
     empty: list[str]  # classes without a picture
     columns: tuple[str, ...] = ()  # names of the labels, where a picture has several
 
@@ -75,19 +77,23 @@ def _of_folder(path: Path) -> Listed:
     folders = folders_in(path)
     flat = any(is_picture(file) for folder in folders for file in folder.iterdir())
     tree = {"": folders} if flat else {folder.name: folders_in(folder) for folder in folders}
-    pictures, strange, empty = list[Picture](), list[str](), set[str]()
+    pictures, left_out, empty = list[Picture](), dict[str, str](), set[str]()
     for domain, classes in tree.items():
         for folder in classes:
             files = sorted(f for f in folder.iterdir() if not f.is_dir() and f.name[0] != ".")  # broken links too
             names = [str(f.relative_to(path)) for f in files if f.suffix.lower() in ENDINGS]
             pictures += [Picture(name, folder.name, domain or path.name) for name in names]
-            strange += [str(f.relative_to(path)) for f in files if f.suffix.lower() not in ENDINGS]
+            left_out |= {str(f.relative_to(path)): NO_PICTURE for f in files if f.suffix.lower() not in ENDINGS}
             empty |= set() if names else {folder.name}
-    if not pictures and not strange:
+    if not pictures and not left_out:
         loose = sum(map(is_picture, path.iterdir()))
         got = f"{loose:,} pictures outside of a folder of their class" if loose else "none"
         raise MeadaError(f"{path} must have pictures in folders CLASS/*.jpg or DOMAIN/CLASS/*.jpg, got {got}")
-    return Listed(path, pictures, strange, sorted(empty - {p.label for p in pictures}))
+    listed = {p.file for p in pictures}
+    everywhere = [str(f.relative_to(path)) for f in path.rglob("*") if is_picture(f)]
+    hidden = lambda name: any(part.startswith(".") for part in Path(name).parts)
+    left_out |= {name: MISPLACED for name in sorted(everywhere) if name not in listed and not hidden(name)}
+    return Listed(path, pictures, left_out, sorted(empty - {p.label for p in pictures}))
 
 
 def _of_csv(path: Path, group: str) -> Listed:
@@ -116,7 +122,7 @@ def _of_csv(path: Path, group: str) -> Listed:
             f"such as {missing[0]}{hint}"
         )
     ordered = sorted(listed, key=lambda p: (p.label, p))
-    return Listed(path.parent, grouped(ordered, "" if group in heading else group, path), [], [], names)
+    return Listed(path.parent, grouped(ordered, "" if group in heading else group, path), {}, [], names)
 
 
 def _yes(path: Path, name: str, cell: str) -> bool:

@@ -115,7 +115,7 @@ def survey(path: Path, *, group: str = "", cache: str | Path | None = None, tell
     looks = {p.file: one for p in listed.pictures if isinstance(one := found[p.file], Look)}
     good = tuple(p for p in listed.pictures if p.file in looks)
     skipped = {file: why for file, why in found.items() if isinstance(why, str)}
-    skipped |= dict.fromkeys(listed.strange, "has no ending of a picture")
+    skipped |= listed.left_out
     classes = tuple(sorted({p.label for p in good}))
     if not classes:
         why = "; ".join(f"{name} {fault}" for name, fault in list(skipped.items())[:3])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from meada.errors import MeadaError
-from meada.machine.limits import MIB, UNPACKED, inflated, read_text, regular, unpacked
+from meada.machine.limits import MAX_UNPACKED_BYTES, MIB, inflated, read_text, regular, unpacked
 
 UNSIGNED_BYTE = 0x08  # the third byte of idx's magic number; the fourth is the number of dimensions
 LIBSVM_TEXT = 64 * MIB  # bytes of text: the 2,007 published images take 6
@@ -111,7 +111,7 @@ def read_matlab(path: Path) -> dict[str, NDArray[Any]]:
 
 def _arrays(content: memoryview, order: str, *, inside: bool = False) -> Iterator[tuple[str, NDArray[Any]]]:
     """Arrays of the file; compressed data must not be nested (``inside``) and its total size is bounded."""
-    room = UNPACKED
+    room = MAX_UNPACKED_BYTES
     for kind, data in _elements(content, order):
         if kind == COMPRESSED:
             if inside:
@@ -133,8 +133,8 @@ def _array(data: memoryview, order: str) -> tuple[str, NDArray[Any]] | None:
     numbers_of = np.frombuffer(values, f"{order}{STORED[stored]}")
     if not shape or math.prod(shape) != len(numbers_of) or min(shape) < 0:
         raise ValueError(f"{len(numbers_of):,} numbers for an array of shape {tuple(shape)}")
-    if len(numbers_of) * np.dtype(CLASS[flag & 0xFF]).itemsize > UNPACKED:
-        raise ValueError(f"an array of more than {UNPACKED:,} bytes")
+    if len(numbers_of) * np.dtype(CLASS[flag & 0xFF]).itemsize > MAX_UNPACKED_BYTES:
+        raise ValueError(f"an array of more than {MAX_UNPACKED_BYTES:,} bytes")
     flat = numbers_of.astype(CLASS[flag & 0xFF])
     return bytes(name).decode(), flat.reshape(shape, order="F")
 

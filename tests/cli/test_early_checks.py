@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from meada.cli.quick import RECIPE, SECTIONS, TABLES, domains, fields, names
+from meada.cli.early_checks import RECIPE, SECTIONS, TABLES, domains, fields, names
 from meada.datasets import DATASETS
 from meada.datasets.published.catalogue import CATALOGUE
 from meada.evaluation.selection import RULES

@@ -1,6 +1,5 @@
 """A run whose pictures have changed is refused with what changed; the same pictures are carried on with."""
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +11,8 @@ import tests_tiny
 from PIL import Image
 
 from meada.errors import MeadaError
-from meada.files import keep_sums, write_json
 from meada.robustify import pipeline, robustify
-from meada.robustify.pictures import same_pictures
+from meada.robustify.same_pictures import same_pictures
 
 Resume = Callable[[], list[str]]
 
@@ -86,16 +84,6 @@ def test_other_pictures_are_refused_and_the_old_ones_are_resumed(resume, tmp_pat
         shutil.copytree(tmp_path / "kept" / folder, tmp_path / folder)
         (tmp_path / folder / "red" / "0.png").touch()  # another time alone changes nothing
     assert resume() == [f"resuming {tmp_path / 'out'}"]
-
-
-def test_a_plan_from_before_pictures_were_compared_is_resumed(resume, tmp_path):
-    path = tmp_path / "out" / "plan.json"
-    held = json.loads(path.read_text())
-    assert len(held.pop("pictures")["data"]) == 8 * 30
-    assert keep_sums(tmp_path / "out")
-    write_json(path, held)
-    paint(tmp_path / "photos" / "red" / "new.png")
-    assert resume()[0].startswith("resuming")
 
 
 def test_another_split_of_the_same_pictures_is_refused():

@@ -24,15 +24,16 @@ def _hash(p: Picture, content: str) -> str:
     return digest([p.file, p.label, p.group, str(p.labels), content])[:DIGITS]
 
 
-def same_pictures(now: Hashes, held: Mapping[str, str], out: Path) -> None:
+def same_pictures(
+    now: Hashes, held: Mapping[str, str], out: Path, advice: str = "give another --out to start again"
+) -> None:
     """Compare with the hashes in the plan of ``out``, one after the other in a string for each part."""
     for name in {**now, **held}:
         files, text = now.get(name, {}), held.get(name, "")
         before = [text[k : k + DIGITS] for k in range(0, len(text), DIGITS)]
         if [*files.values()] != before:
             raise MeadaError(
-                f"--{name} must hold the pictures that {out} was begun with, got {_difference(files, before)}: "
-                "give another --out to start again"
+                f"--{name} must hold the pictures that {out} was begun with, got {_difference(files, before)}: {advice}"
             )
 
 
