@@ -219,6 +219,13 @@ def _umask() -> int:
     return mask
 
 
+def new_folder(path: Path) -> None:
+    """Make a folder to write to, unless it exists."""
+    if path.exists() and not path.is_dir():
+        raise MeadaError(f"--out must be a folder, got the file {path}")
+    path.mkdir(parents=True, exist_ok=True)
+
+
 def data_root(root: str | Path | None = None) -> Path:
     """``root`` if it is given, else ``$MEADA_DATA``, else ``~/.cache/meada``."""
     return Path(root or os.environ.get("MEADA_DATA") or Path.home() / ".cache" / "meada")

@@ -147,6 +147,8 @@ def hard_views(
     check_count("seed", seed, least=0)
     check_count("step", step, least=0)
     rows = positions_of(index, len(x))
+    if not len(x):
+        return x.clone()
     objective, found = Objective(beta=beta, gamma=gamma), find_space(space)
     with torch.inference_mode(False):  # of the caller, whose images could not be trained on
         x, y = _ordinary(x), _ordinary(y)

@@ -161,9 +161,9 @@ IMAGES = np.zeros((2, 3, 32, 32), np.uint8)
         ("int64", lambda: corrupt(IMAGES.astype(np.int64), "fog", 1)),
         ("got values from 0 to 255", lambda: corrupt(IMAGES.astype(float) + [0, 255] * 16, "fog", 1)),
         ("must be finite, got 6144 values", lambda: corrupt(IMAGES * np.nan, "fog", 1)),
-        ("got shape (3,) for 2 images", lambda: corrupt(IMAGES, "fog", 1, index=[1, 2, 3])),
-        ("integers from 0", lambda: corrupt(IMAGES, "fog", 1, index=[-1, 2])),
-        ("integers from 0", lambda: corrupt(IMAGES, "fog", 1, index=[0.5, 2])),
+        ("got shape (3,)", lambda: corrupt(IMAGES, "fog", 1, index=[1, 2, 3])),
+        ("index must ", lambda: corrupt(IMAGES, "fog", 1, index=[-1, 2])),
+        ("index must ", lambda: corrupt(IMAGES, "fog", 1, index=[0.5, 2])),
     ],
 )
 def test_bad_input_is_named(sentence, call) -> None:

@@ -144,12 +144,14 @@ def corrupt(
         str, typer.Option(help="Names (a,b,c), benchmark (15), validation (4) or all.")
     ] = "benchmark",
     severity: Annotated[str, typer.Option(help="Severities from 1 to 5, separated by commas.")] = "1,2,3,4,5",
-    seed: Annotated[int, typer.Option(help="Seed of the random corruptions.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the random corruptions.", min=0)] = 0,
     labels: Annotated[Path | None, typer.Option(help="Labels of a .npy file. [default: labels.npy next to it]")] = None,
     constants: Annotated[
         str | None, typer.Option(help="Strengths: cifar (for 32x32) or imagenet (for 224x224). [default: by size]")
     ] = None,
-    size: Annotated[int | None, typer.Option(help="Crop and resize a folder's pictures to this side.")] = None,
+    size: Annotated[
+        int | None, typer.Option(help="Crop and resize a folder's pictures to this side.", min=28, max=512)
+    ] = None,
     workers: Annotated[int | None, typer.Option(help="Number of processes. [default: one per core]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print corruptions.json.")] = False,
     quiet: Quiet = False,

@@ -215,9 +215,9 @@ def push(
 
 
 def perturb(
-    source: Annotated[Path, typer.Argument(help="A run's or robustify folder; with --model, a folder of pictures.")],
+    source: Annotated[Path, typer.Argument(help="A run of ada, meada or noise; with --model, a folder of pictures.")],
     out: Annotated[Path, typer.Option(help="The new folder to write CLASS/*.png to.")],
-    model: Annotated[Path | None, typer.Option(help="Folder with the model, if SOURCE is pictures.")] = None,
+    model: Annotated[Path | None, typer.Option(help="The run, if SOURCE is pictures.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="At most N pictures, spread over the classes.")] = None,
     quiet: Quiet = False,
     trust: Trust = None,
@@ -226,7 +226,7 @@ def perturb(
 
     With a run's folder, the pictures that it was trained on are made harder for its model.
 
-    Example: meada perturb hardened --out harder
+    Example: meada perturb runs/meada-3 --out harder
     """
     from meada.deploy.adversarial import samples_of, write_adversarial
     from meada.deploy.model import open_model

@@ -8,6 +8,7 @@ import typer
 
 from meada.cli.early_checks import RecipeName, Trust
 from meada.errors import MeadaError
+from meada.files import new_folder
 from meada.machine.terminal import progress
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def _run(
     items: "Sequence[Item]", out: Path, engine: str, jobs: int, address: str, cores: int, timings: Sequence[Path] = ()
 ) -> None:
     """Run on this machine or on a Ray cluster; list runs that another process trains, and failed ones."""
+    new_folder(out)
     if engine == "ray":
         from meada.reproduce.on_ray import on_ray
 
@@ -138,6 +140,6 @@ def sweep(
     items = items_of(recipe, grid or [], seeds, set_ or [], trust or ())
     if dry_run:
         for item in items:
-            typer.echo(f"{item.name}  {'done' if item.done(out) else 'to run'}")
+            typer.echo("  ".join([item.name, "done" if item.done(out) else "to run", *item.changes]))
         return
     _run(items, out, engine, jobs, address, cores)

@@ -10,6 +10,7 @@ import typer
 
 from meada.cli.early_checks import Quiet, RecipeName, Trust
 from meada.errors import MeadaError
+from meada.files import new_folder
 from meada.machine.terminal import progress
 
 if TYPE_CHECKING:
@@ -133,6 +134,9 @@ def quickstart(
     from meada.runs.run import run
     from meada.runs.run_folder import RunFolder
 
+    new_folder(out)
+    if any(out.iterdir()) and not any(out.glob("*-seed*")):
+        raise MeadaError(f"--out must be a new folder or that of a quickstart, got {out} with other files")
     folders = {name: out / f"{name}-seed{seed}" for name in (*METHODS, *(["ada"] if ada else []))}
     for name, folder in folders.items():
         recipe = load_recipe(f"quickstart/{name}", set_, seed=seed)

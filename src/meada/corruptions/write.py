@@ -33,7 +33,7 @@ from meada.corruptions.constants import constants_of, table_for
 from meada.corruptions.sources import Stack, Tree
 from meada.corruptions.weather import frost_source
 from meada.errors import MeadaError, check_count, nearest
-from meada.files import DRAFT, naming, write_bytes, write_json, write_npy
+from meada.files import DRAFT, naming, new_folder, write_bytes, write_json, write_npy
 from meada.machine.limits import map_npy
 from meada.machine.terminal import Tell
 
@@ -74,7 +74,9 @@ def write(
     """Write every corruption of ``source`` below ``out``; existing files are kept."""
     settings = settings or Settings()
     check_count("workers", workers, least=1)
-    out.mkdir(parents=True, exist_ok=True)
+    if isinstance(source, Tree) and out.resolve().is_relative_to(source.root.resolve()):
+        raise MeadaError(f"--out must be outside of the pictures to corrupt ({source.root}), got {out}")
+    new_folder(out)
     with _alone(out), _running(workers) as run:
         sidecar = _merged(out / "corruptions.json", _sidecar(source, settings))
         write_json(out / "corruptions.json", sidecar)

@@ -35,7 +35,7 @@ def write_adversarial(
     recipe, method = model.recipe, method_of(model.recipe)
     if method.growth(1, 1) == 1:
         name = recipe.method["name"]
-        raise MeadaError(f"the method of the run must make samples, such as ada or meada, got '{name}'")
+        raise MeadaError(f"the method of the run must make images, as ada and meada do, got '{name}'")
     pool = Pool(samples.images, samples.labels, samples.domains, store="uint8")
     context = Context(
         seed=recipe.seed, generator=stream(recipe.seed, "perturb"), pool_size=len(pool),

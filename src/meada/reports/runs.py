@@ -178,6 +178,8 @@ def find_runs(paths: Sequence[Path]) -> list[Run]:
         below = {file.parent for name in ("record.json", "log.jsonl") for file in path.rglob(name)}
         homes = [path] if _is_run(path) else sorted(filter(_is_run, below))
         if not homes:
+            if (path / "outcome.json").is_file():
+                raise MeadaError(f"{path} is a folder of meada robustify, with a page of its own: {path}/report.html")
             raise MeadaError(f"{path} must hold a run, got neither record.json nor log.jsonl")
         found |= {home.resolve(): read_run(home) for home in homes}
     return list(found.values())

@@ -16,6 +16,7 @@ class Item:
     """A run of a set, identified by its recipe."""
 
     recipe: Recipe
+    changes: tuple[str, ...] = ()  # of a sweep's grid, for people to read
 
     @cached_property
     def name(self) -> str:

@@ -154,7 +154,7 @@ def sweep(recipe: str, grid: Sequence[str], seeds: int, changes: list[str], trus
     if len(set(keys)) < len(keys):
         raise MeadaError(f"--grid must name each key once, with all its values, got {', '.join(keys)}")
     cells = product(range(seeds), product(*axes))
-    return once(Item(load_recipe(recipe, [*changes, *cell], trust=trust, seed=seed)) for seed, cell in cells)
+    return once(Item(load_recipe(recipe, [*changes, *cell], trust=trust, seed=seed), cell) for seed, cell in cells)
 
 
 def axis(recipe: Recipe, entry: str) -> list[str]:

@@ -75,7 +75,7 @@ class Plan(Settings):
     """What is trained, for how long, and how it is scored; once saved, only settings in ``budget.OPEN`` can change."""
 
     network: str = Field(description="a pretrained EfficientNet-Lite0 above 64 pixels, else a small network")
-    weights: str = Field("", description="file of initial weights; empty: pretrained if available, else random")
+    weights: str = Field("", description="file of initial weights; empty: those of ImageNet for EfficientNet-Lite")
     pretrained: bool = Field(description="starts from trained weights; adds probe, frozen batch norm and interpolation")
     held_out: float = Field(0.2, gt=0, lt=1, description="share of the pictures held out from training, at most 2,000")
     side: int = Field(ge=SIDES[0], le=SIDES[-1], description="every picture is resized to this width and height")

@@ -7,8 +7,8 @@ never used. The unit is the picture. Repeating a training changes the model too:
 
 with the half-width of a paired bootstrap over pictures, the gap between plain and its repetition (sd gap / sqrt(2)) and
 s0 the standard deviation between runs that was measured for this size of data (``noise.json``); 1.5 = 1 + 1/2, since
-one run is compared with the mean of two. The interval of the bootstrap, widened by f, must exclude zero, too. f corrects
-for the number of comparisons (:func:`widening`): the best of several candidates is compared, in two ways.
+one run is compared with the mean of two. The interval of the bootstrap, widened by f, must exclude zero, too. The
+factor f corrects for the number of comparisons (:func:`widening`): the best of several is taken, by two scores.
 """
 
 import json

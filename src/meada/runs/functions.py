@@ -88,7 +88,10 @@ def refuse_disagreement(tables: Mapping[str, Any], trust: Iterable[str]) -> None
     for given in trust:
         if not any(isinstance(trusted(str(name), [given]), Trusted) for name in held):
             names = ", ".join(str(name) for name in held)
-            raise MeadaError(f"--trust {given} must be a name in the recipe, got {names}")
+            raise MeadaError(
+                f"--trust {given} must be a name in the recipe, got {names}: it only permits code; to use it, give "
+                f"--set method.space={given}, or network.name, method.name or data.name"
+            )
 
 
 def with_defaults(kind: str, table: Any, trust: Iterable[str]) -> dict[str, Any]:

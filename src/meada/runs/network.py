@@ -9,6 +9,7 @@ from torch import nn
 
 from meada.errors import MeadaError
 from meada.files import data_root, read_bytes
+from meada.images.inputs import check_network
 from meada.lookup import is_code
 from meada.networks import NETWORKS
 from meada.networks.pretrained import load_weights
@@ -37,6 +38,7 @@ def fresh_network(recipe: Recipe, classes: int, *, file: bool) -> tuple[nn.Modul
     with torch.random.fork_rng():
         torch.manual_seed(key(recipe.seed, "initial weights"))
         net: nn.Module = make("network", table, num_classes=classes)
+        check_network(net)
         account: dict[str, Any] = {}
         if name and file:
             path = data_root() / "weights" / name

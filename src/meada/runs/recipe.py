@@ -154,6 +154,8 @@ def _read(name: str, inside: tuple[str, ...] = ()) -> dict[str, Any]:
     path = Path(name) if name.endswith(".toml") else SHIPPED / f"{name}.toml"
     if name in family(SHIPPED):
         return deepcopy(family(SHIPPED)[name])
+    if name.endswith(".toml") and "\0" not in name and not path.exists():
+        raise MeadaError(f"recipe {name} does not exist")
     if "\0" in name or not path.is_file():
         raise MeadaError(f"unknown recipe '{name}': " + nearest(name, recipe_names()))
     table = parse_toml(path)

@@ -15,7 +15,18 @@ from typing import IO, Any
 from torch import Tensor
 
 from meada.errors import MeadaError
-from meada.files import DRAFT, MAX_TEXT_BYTES, SUMS, crc32, keep_sums, naming, read_text, regular, write_text
+from meada.files import (
+    DRAFT,
+    MAX_TEXT_BYTES,
+    SUMS,
+    crc32,
+    keep_sums,
+    naming,
+    new_folder,
+    read_text,
+    regular,
+    write_text,
+)
 from meada.machine.distributed import World
 from meada.runs.checkpoint import read_tensors
 from meada.runs.functions import code_in, refuse_disagreement
@@ -94,9 +105,7 @@ class RunFolder:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Lock the folder for one process; the system releases it when the process ends in any way."""
-        if self.path.exists() and not self.path.is_dir():
-            raise MeadaError(f"--out must be a folder, got the file {self.path}")
-        self.path.mkdir(parents=True, exist_ok=True)
+        new_folder(self.path)
         with _opened(self.path / ".lock") as file:
             if not any(_taken(file, wait) for wait in LOCK_WAITS):
                 raise MeadaError(f"{self.path}: another process is training there")

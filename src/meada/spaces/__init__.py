@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from meada.errors import MeadaError
-from meada.lookup import call, lookup
+from meada.lookup import Trusted, call, is_code, lookup
 from meada.spaces.colour_curve import colour_curve
 from meada.spaces.combine import chain, one_of, skip_mix
 from meada.spaces.deep import deep
@@ -40,6 +40,8 @@ def find_space(space: str | Space) -> Space:
         raise MeadaError(
             f"space must be a name or a meada.Space, got {type(space).__name__}{hint if callable(space) else ''}"
         )
+    if is_code(space, SPACES) and not isinstance(space, Trusted):
+        raise MeadaError(f"space must be a name in meada.SPACES or a meada.Space, got '{space}': import the function")
     made = call("space", space, lookup("space", space, SPACES))
     if not isinstance(made, Space):
         raise MeadaError(f"space '{space}' must return a meada.Space, got {type(made).__name__}")

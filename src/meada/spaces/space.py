@@ -7,15 +7,15 @@ function that returns a :class:`Space`; ``wave.py`` is a short example. Random n
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from meada.errors import MeadaError, check_numbers
+from meada.errors import MeadaError, check_numbers, nearest
 from meada.streams import Streams, sample_streams
-from meada.types import Families, Images
+from meada.types import Families, Family, Images
 
 Theta = dict[str, Any]  # tensors with one row per sample, and the parameters of inner spaces
 Shape = Sequence[int]  # of the batch: (B, C, H, W)
@@ -111,6 +111,10 @@ class Space:
     clamped: bool = True
     channels: tuple[int, ...] = ()
     name: str = ""
+
+    def __post_init__(self) -> None:
+        if unknown := sorted(set(self.families) - set(get_args(Family))):
+            raise MeadaError(f"families: unknown '{unknown[0]}': {nearest(unknown[0], get_args(Family))}")
 
     def apply(self, x: Images, theta: Theta, step: int | None = None) -> Images:
         """T_theta x, clamped to [0, 1]; ``step`` is named in the error if the result is not an image."""
