@@ -310,3 +310,8 @@ def test_ascent_over_kernels_of_a_bank_never_ends_lower(images):
         climbed = ascend(score, space, x, theta, steps=10, step_size=1e-3)
         gain = (score(climbed, 0) - score(space.apply(x, theta), 0)).detach()
         assert float(gain.min()) > -1e-3 and float(gain.mean()) > 0, name
+
+
+def test_no_images_give_no_views(net, images):
+    x, y = images
+    assert meada.hard_views(net, x[:0], y[:0]).shape == (0, *x.shape[1:])

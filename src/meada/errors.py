@@ -45,7 +45,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """
     names = sorted(known)
     close = get_close_matches(name, names, n=1, cutoff=0.5)
-    return f"did you mean '{close[0]}'?" if close else f"known: {some(names, 40) or 'none'}"
+    return f"did you mean '{close[0]}'?" if close else f"known: {some(names, 25) or 'none'}"
 
 
 def check_range(who: str, interval: str, **values: float | int) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
+from PIL import Image
 from typer.testing import CliRunner
 
 from meada.cli.data import corrupt
@@ -65,3 +66,26 @@ def test_bad_options_are_named(images, tmp_path, words, sentence) -> None:
 def test_help_gives_an_example() -> None:
     _, output = meada("--help")
     assert "meada corrupt photos/" in output
+
+
+def test_the_pictures_themselves_are_left_alone(tmp_path) -> None:
+    """Else a second command would corrupt the copies, and a training would take fog for a class."""
+    source = tmp_path / "photos"
+    (source / "cat").mkdir(parents=True)
+    Image.fromarray(np.zeros((32, 32, 3), np.uint8)).save(source / "cat" / "0.png")
+    for out in (source, source / "foggy", tmp_path / "x" / ".." / "photos"):
+        with pytest.raises(MeadaError, match="--out must be outside of the pictures to corrupt"):
+            meada(source, "--out", out, "--corruptions=fog", "--severity=1", "--workers=1")
+    assert [path.name for path in source.rglob("*")] == ["cat", "0.png"]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(MeadaError, match="--out must be a folder, got the file"):
+        meada(source, "--out", tmp_path / "file", "--corruptions=fog", "--workers=1")
+
+
+@pytest.mark.parametrize("words", [["--size=-5"], ["--size=0"], ["--seed=-1"]])
+def test_sizes_and_seeds_have_a_range(images, tmp_path, words) -> None:
+    with pytest.raises(typer.BadParameter) as error:
+        CliRunner().invoke(
+            app, [str(images), "--out", str(tmp_path / "c"), *words], standalone_mode=False, catch_exceptions=False
+        )
+    assert "greater than or equal to" in str(error.value) and not (tmp_path / "c").exists()

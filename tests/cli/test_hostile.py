@@ -142,6 +142,9 @@ def test_a_pipe_is_not_waited_for(model, tmp_path, single):
         (["sweep", "digits/meada", "--out", "x", "--jobs", "0", "--dry-run"], "--jobs must be 1 or more, got 0"),
         (["sweep", "digits/meada", "--out", "x", "--engine", "zz", "--dry-run"], "unknown engine 'zz'"),
         (["sweep", "digits/meada", "--out", "x", "--cores", "-1", "--dry-run"], "--cores must be 1 or more, got -1"),
+        (["train", "nope.toml", "--out", "x"], "unknown recipe 'nope.toml': there is no such file"),
+        (["train", "zzzzzzzz", "--out", "x"], "more"),  # not a list of two hundred recipes
+        (["train", "digits/erm", "--out", "x", "--space", "mine.py:s"], "to use it, give --set method.space=mine.py:s"),
         (["reproduce", "digits", "--engine", "x", "--dry-run"], "unknown engine 'x'"),
         (["reproduce", "digits", "--cores", "0", "--dry-run"], "--cores must be 1 or more, got 0"),
         (
@@ -238,3 +241,29 @@ def test_a_fault_in_a_persons_own_file_is_told_with_its_line(tmp_path, monkeypat
         cli._unforeseen(raised.value)
     said = capsys.readouterr().err
     assert end.value.code == 2 and said.startswith("meada: own.py, line 2: KeyError: 'missing'; the traceback is in ")
+
+
+def test_a_folder_of_pictures_is_no_place_for_a_quickstart(tmp_path):
+    (tmp_path / "photos" / "cat").mkdir(parents=True)
+    (tmp_path / "file").write_text("")
+    assert "--out must be a new folder" in call("quickstart", "--out", tmp_path / "photos")[2]
+    for words in (["quickstart"], ["sweep", "digits/erm"], ["reproduce", "digits", "--seeds", "1"]):
+        code, _, error = call(*words, "--out", tmp_path / "file")
+        assert code == 2 and "--out must be a folder, got the file" in error, error
+    assert [path.name for path in (tmp_path / "photos").iterdir()] == ["cat"]
+
+
+def test_the_report_of_a_robustify_folder_is_named(tmp_path):
+    (tmp_path / "outcome.json").write_text("{}")
+    code, _, error = call("report", tmp_path, "--out", tmp_path / "r.html")
+    assert code == 2 and f"{tmp_path}/report.html" in error
+
+
+def test_a_network_with_lazy_layers_is_refused_before_anything_is_trained(tmp_path):
+    (tmp_path / "net.py").write_text(
+        "from torch import nn\ndef net(num_classes): return nn.Sequential(nn.Flatten(), nn.LazyLinear(num_classes))\n"
+    )
+    name = f"{tmp_path}/net.py:net"
+    words = ["train", "quickstart/erm", "--out", tmp_path / "x", "--set", f"network.name={name}", "--network", name]
+    code, _, error = call(*words)
+    assert code == 2 and "net must have initialised weights, got lazy ones" in error, error

@@ -58,7 +58,8 @@ def test_the_verb_lists_and_runs(tmp_path):
     recipe = str(write_recipe(tmp_path, method="erm", settings="", total_steps=12))
     words = ["sweep", recipe, "--grid", "lr=0.01,0.02", "--out", str(tmp_path / "out"), "--network", network_of(recipe)]
     listed = CliRunner().invoke(app, [*words, "--dry-run"])
-    assert listed.exit_code == 0 and listed.output.count("to run") == 2
+    assert listed.exit_code == 0 and listed.output.count("to run") == 2 and not (tmp_path / "out").exists()
+    assert "to run  descent.lr=0.01\n" in listed.output and "to run  descent.lr=0.02\n" in listed.output
     ran = CliRunner().invoke(app, [*words, "--jobs", "2"])
     assert ran.exit_code == 0, ran.output
     again = CliRunner().invoke(app, words)

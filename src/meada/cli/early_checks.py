@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from meada.errors import MeadaError, nearest
-from meada.runs.recipe_families import SHIPPED, recipe_names
+from meada.runs.recipe_families import SHIPPED, recipe_names, unknown_recipe
 
 ROOT = Path(__file__).parents[1]
 TABLES = {
@@ -168,4 +168,4 @@ def _check_recipe(name: Any) -> None:
         return
     known = Path(name).is_file() if name.endswith(".toml") else name in recipe_names()
     if not known:
-        raise MeadaError(f"unknown recipe '{name}': {nearest(name, recipe_names())}")
+        raise unknown_recipe(name)

@@ -10,7 +10,7 @@ import tomli_w
 from pydantic import Field
 
 from meada.algorithm import Plan
-from meada.errors import MeadaError, nearest
+from meada.errors import MeadaError
 from meada.files import read_text
 from meada.lookup import Trusted
 from meada.machine.device import Device, Precision
@@ -19,7 +19,7 @@ from meada.methods.parts.compose import augmented, compose
 from meada.methods.parts.descent import Descent
 from meada.runs import functions
 from meada.runs.functions import make
-from meada.runs.recipe_families import SHIPPED, family, merge, recipe_names
+from meada.runs.recipe_families import SHIPPED, family, merge, unknown_recipe
 from meada.settings import BadSetting, Settings
 
 SCALED_KEYS = ("train", "validation", "test")  # keys of a data set that count images
@@ -154,10 +154,8 @@ def _read(name: str, inside: tuple[str, ...] = ()) -> dict[str, Any]:
     path = Path(name) if name.endswith(".toml") else SHIPPED / f"{name}.toml"
     if name in family(SHIPPED):
         return deepcopy(family(SHIPPED)[name])
-    if name.endswith(".toml") and "\0" not in name and not path.exists():
-        raise MeadaError(f"recipe {name} does not exist")
     if "\0" in name or not path.is_file():
-        raise MeadaError(f"unknown recipe '{name}': " + nearest(name, recipe_names()))
+        raise unknown_recipe(name)
     table = parse_toml(path)
     parents = table.pop("extends", [])
     parents = [parents] if isinstance(parents, str) else parents

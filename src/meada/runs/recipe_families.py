@@ -16,6 +16,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from meada.errors import MeadaError, nearest
+
 FAMILIES = ("_table2.toml", "_table3.toml")
 
 
@@ -91,6 +93,12 @@ SHIPPED = Path(__file__).parent / "recipes"
 
 def recipe_names() -> list[str]:
     return sorted([*_recipe_files(), *family(SHIPPED)])
+
+
+def unknown_recipe(name: str) -> MeadaError:
+    if name.endswith(".toml"):
+        return MeadaError(f"unknown recipe '{name}': there is no such file")
+    return MeadaError(f"unknown recipe '{name}': {nearest(name, recipe_names())}")
 
 
 def recipe_patterns() -> list[str]:
