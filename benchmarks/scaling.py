@@ -15,7 +15,7 @@ from benchmarks.subjects import STEPS
 from meada.methods.meada import GROWTH
 
 HEAD = [
-    "data", "K", "rule", "images in D", "8 bits", "of it on disk", "images climbed",
+    "data", "K", "rule", "images in D", "8 bits", "of it on disk", "images made",
     "ascent", "one pass over D",
 ]  # fmt: skip
 

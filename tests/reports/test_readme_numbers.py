@@ -86,7 +86,7 @@ def test_the_quickstart():
 def test_the_first_table(plain, hardened, label):
     kept = [[r for r in records(name) if "digits/" not in name or as_shipped(r)] for name in (plain, hardened)]
     counts = [str(len(runs)) for runs in kept]
-    n = ", ".join(counts) if counts[0] != counts[1] else counts[0]
+    n = " and ".join(counts) if counts[0] != counts[1] else counts[0]
     means = [f"{mean(over_targets(r, 'last') for r in runs):.1f}" for runs in kept]
     assert f"| {means[0]} | {means[1]} ({label}) | {n} |" in (ROOT / "README.md").read_text()
 
