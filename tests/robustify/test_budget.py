@@ -138,3 +138,10 @@ def test_a_decision_is_written_before_its_stage_and_repeated(tmp_path, monkeypat
     first, second = (steps for name, steps in seen if name == "hardened")
     assert first == second < plan.steps
     assert [name for name, _ in seen].count("plain") == 1
+
+
+def test_a_stage_that_was_interrupted_at_its_end_does_not_make_the_machine_look_quick():
+    plan, budget = budget_of(15)
+    expected = budget.seconds(plan)
+    assert budget.pace(plan, {"plain": 0.01 * expected["plain"]}) == 0.4
+    assert budget.pace(plan, {"plain": 1.5 * expected["plain"]}) == pytest.approx(1.5)

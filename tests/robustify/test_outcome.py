@@ -108,6 +108,33 @@ def test_a_difference_is_candidate_minus_plain(tmp_path):
     assert found["tests"]["abroad"]["mean"] == -50.0
 
 
+def right_of(n: int) -> torch.Tensor:
+    """Logits of 300 pictures of class 0, of which the first n are right."""
+    return torch.where(torch.arange(300)[:, None] < n, torch.tensor([[4.0, 0.0]]), torch.tensor([[0.0, 4.0]]))
+
+
+def test_shifts_of_untrained_kinds_decide_and_neither_clean_pictures_nor_trained_kinds(tmp_path):
+    """Fog was not trained on, noise was; averaged is best on noise and on clean pictures, hardened under fog."""
+    right = {
+        "held_out": {"plain": 280, "plain_repeat": 280, "hardened": 283, "averaged": 285},
+        "corruption/fog": {"plain": 90, "plain_repeat": 90, "hardened": 240, "averaged": 100},
+        "shift/noise": {"plain": 90, "plain_repeat": 90, "hardened": 60, "averaged": 290},
+        "corruption/shot_noise": {"plain": 90, "plain_repeat": 90, "hardened": 60, "averaged": 290},
+    }
+    for name, of in right.items():
+        held = {f"logits/{candidate}": right_of(n) for candidate, n in of.items()}
+        save_file({"labels": torch.zeros(300).long(), **held}, tmp_path / f"{name.replace('/', '.')}.safetensors")
+    decision, found = judge(Scores(tmp_path, list(right), list(right["held_out"])), frozenset({"noise"}), 1.0)
+    assert decision.delivered == "hardened" and found["evidence"]["rows"] == ["corruption/fog"]
+    assert decision.gains["hardened"].mean == 50.0
+
+
+def test_balanced_accuracy_is_over_the_classes_that_are_there():
+    logits = torch.tensor([[4.0, 0.0, 0.0], [4.0, 0.0, 0.0], [0.0, 4.0, 0.0]])  # nobody is of class 2
+    found = full_score(logits, torch.tensor([0, 1, 1]))
+    assert found["balanced_accuracy"] == 75.0
+
+
 def test_scores_of_two_classes_worked_out_by_hand():
     """Class 1 is recalled in 2 of 3, class 0 in 1 of 1; of the three pairs two are ranked correctly."""
     margins, labels = torch.tensor([-0.5, -1.0, 2.0, 3.0]), torch.tensor([0, 1, 1, 1])

@@ -130,6 +130,17 @@ def test_candidates_of_one_training_count_once():
     assert apart.gains["hardened"].factor == rule.widening(1)
 
 
+def test_the_noise_of_training_is_that_of_the_nearest_size_with_the_same_start():
+    assert [run_to_run(n, pretrained=False) for n in (50, 180, 220, 10_000)] == [3.82, 3.82, 2.41, 2.41]
+    assert run_to_run(50, pretrained=True) == 2.37
+
+
+def test_a_gain_is_over_the_mean_of_both_plains():
+    held = {"plain": np.zeros(8), "plain_repeat": np.ones(8), "hardened": np.ones(8)}
+    gain = decide(held, held, 1.0, ["a"]).gains["hardened"]
+    assert gain.mean == 50.0 and gain.noise == pytest.approx(2 * np.sqrt(1.5) * 100 / np.sqrt(2))
+
+
 def test_what_was_measured_is_there_for_both_kinds_of_start():
     assert run_to_run(500, pretrained=True) > 0 and run_to_run(500, pretrained=False) > 0
     assert smallest_difference(50, 0.5) > smallest_difference(500, 0.5)

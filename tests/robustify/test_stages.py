@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from meada.datasets import Samples
+from meada.datasets import Samples, Task
 from meada.datasets.folder import folder
 from meada.evaluation.selection import fixed_subset
 from meada.robustify import robustify, stages, training
@@ -96,3 +96,25 @@ def test_the_views_of_the_training_keep_the_order_of_their_labels(monkeypatch):
     assert float(method.loss(net, wrong, context).detach()) == pytest.approx(
         2 * float(clean.detach())
     )  # clean pictures plus views
+
+
+def test_some_of_many_test_pictures_are_of_every_class():
+    all_ = Samples(torch.zeros(12, 3, 1, 1, dtype=torch.uint8), torch.arange(12) // 4)
+    assert stages.capped(all_, 6).labels.tolist() == [0, 0, 1, 1, 2, 2] and len(stages.capped(all_, 0)) == 12
+
+
+def test_ones_own_model_may_have_other_classes_in_another_order(tmp_path, single):
+    from meada.deploy.model import save_model
+    from meada.robustify.scoring import Fitted, fitted
+    from meada.runs.network import build_network
+    from meada.runs.recipe import resolve
+
+    table = {"name": "x", "network": {"name": "lenet"}, "method": {"name": "erm"}, "data": {"name": "embedded"}}
+    recipe = resolve(table)
+    net = build_network(recipe, 4)
+    save_model(tmp_path / "m.safetensors", net, recipe, ("owl", "cat", "emu", "dog"))
+    few = Samples(torch.zeros(2, 3, 32, 32, dtype=torch.uint8), torch.arange(2))
+    found = fitted(str(tmp_path / "m.safetensors"), Task(("cat", "dog"), few, few, {}, ("data",)))
+    assert isinstance(found, Fitted) and found.order == [1, 3]
+    x = torch.rand(2, 3, 32, 32)
+    torch.testing.assert_close(found(x), net.eval()(x)[:, [1, 3]])
