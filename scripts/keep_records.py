@@ -25,8 +25,7 @@ def keep(run: RunFolder, out: Path) -> None:
         write_bytes(kept.path / file.name, file.read_bytes())
     by_rule, classes = load_predictions(run.predictions)
     domains = {
-        name: {part: value.to(SMALL[part]) for part, value in parts.items()}
-        for name, parts in by_rule[RULE].items()
+        name: {part: value.to(SMALL[part]) for part, value in parts.items()} for name, parts in by_rule[RULE].items()
     }
     save_predictions(kept.predictions, {RULE: domains}, classes)
 
