@@ -122,7 +122,7 @@ def test_a_robustify_plan_runs_nothing(honest, tmp_path):
     asked = {"data": str(tmp_path), "tests": [], "network": name, "weights": "", "model": "", "minutes": None,
              "seed": 0, "side": None, "group": "", "changes": []}  # fmt: skip
     (tmp_path / "out").mkdir()
-    held = {"format": "meada-robustify/3", "request": asked, "plan": {}, "budget": {"whole": {}}}
+    held = {"format": "meada-robustify/3", "request": asked, "plan": {}, "budget": {"whole": {}}, "pictures": {}}
     (tmp_path / "out" / "plan.json").write_text(json.dumps(held))
     assert "network" in call("robustify", "--data", tmp_path, "--out", tmp_path / "out", "--quiet")
     assert not marker.exists()

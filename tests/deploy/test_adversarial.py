@@ -79,7 +79,7 @@ def test_classes_whose_names_become_one_folder_name_keep_a_folder_each(folder):
 def test_what_cannot_be_done_is_a_sentence(folder):
     erm, model = (open_model(folder / f"{m}.safetensors", [f"{folder}/net.py:tiny"]) for m in ("erm", "meada"))
     samples = samples_of(model, folder / "photos", None)
-    with pytest.raises(MeadaError, match="must make samples, such as ada or meada, got 'erm'"):
+    with pytest.raises(MeadaError, match="the method of the run must make images, as ada and meada do, got 'erm'"):
         write_adversarial(erm, samples, folder / "out", source="")
     with pytest.raises(MeadaError, match="--out must be a new or empty folder"):
         write_adversarial(model, samples, folder / "photos", source="")

@@ -72,7 +72,7 @@ def read_all(out: Path, recipe: Recipe) -> tuple[Any, ...]:
     """Every file of a finished run, as the verbs read them."""
     folder, trust = RunFolder(out), [recipe.network["name"]]
     nets = [load_model(folder, 10, rule, trust).state_dict() for rule in ("last", "source_val", "crafted", "oracle")]
-    told = {k: v.domains for k, v in load_predictions(folder.predictions)[0].items()}
+    told = load_predictions(folder.predictions)[0]
     in_order = lambda table: [table[key] for key in sorted(table)]  # a file's tensors come in any order
     values = [*(v for net in nets for v in net.values()), *in_order(folder.load_gallery())]
     values += [v for domains in in_order(told) for parts in in_order(domains) for v in in_order(parts)]
