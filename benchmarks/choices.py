@@ -1,6 +1,6 @@
 """Ablation of tilted augmentation on digits: hardness, score, number of candidates, and two controls.
 
-    MEADA_DATA=... OMP_NUM_THREADS=1 python -m benchmarks.choices --out benchmarks/choices.json
+    MEADA_DATA=... OMP_NUM_THREADS=1 python -m benchmarks.choices --precision bf16 --out benchmarks/choices.json
 
 Every setting trains for as many steps with the same seeds, by the recipe digits/tilted with one thing changed, and is
 scored on held-out images under shifts and corruptions whose families ``wide`` does not make. Test domains are scored
@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, get_args
 
 from benchmarks.hardness import scores
 from benchmarks.series import continue_series
 from meada.evaluation.statistics import over_seeds
+from meada.machine.device import Precision
 from meada.runs.functions import make
 from meada.runs.recipe import load_recipe
 
@@ -39,18 +40,21 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--seeds", type=int, default=5)
     options.add_argument("--steps", type=int, default=2000)
+    options.add_argument("--precision", choices=get_args(Precision), default="fp32", help="bf16 takes half the time")
     options.add_argument("--out", type=Path, required=True)
     chosen = options.parse_args()
     pairs = product(range(chosen.seeds), SETTINGS)
-    planned = [{"setting": setting, "seed": seed, "steps": chosen.steps} for seed, setting in pairs]
+    common = {"steps": chosen.steps, "precision": chosen.precision}
+    planned = [{"setting": setting, "seed": seed, **common} for seed, setting in pairs]
     continue_series(chosen.out, planned, run, lambda runs: {"summary": summary(runs)})
 
 
-def run(setting: str, seed: int, steps: int) -> dict[str, Any]:
+def run(setting: str, seed: int, steps: int, precision: Precision) -> dict[str, Any]:
     method = setting if setting == "trivialaugment" else "tilted"
-    recipe = load_recipe(f"digits/{method}", [*SETTINGS[setting], f"plan.total_steps={steps}"], seed=seed)
+    changes = [*SETTINGS[setting], f"plan.total_steps={steps}", f"precision={precision}"]
+    recipe = load_recipe(f"digits/{method}", changes, seed=seed)
     found = scores(recipe, make("data", recipe.data), tested=TESTED)
-    return {"setting": setting, "seed": seed, "steps": steps, **found}
+    return {"setting": setting, "seed": seed, "steps": steps, "precision": precision, **found}
 
 
 def summary(runs: Sequence[dict[str, Any]]) -> dict[str, dict[str, float | None]]:

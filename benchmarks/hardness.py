@@ -26,6 +26,7 @@ from meada.datasets import Task
 from meada.evaluation import predict
 from meada.evaluation.selection import fixed_subset
 from meada.evaluation.statistics import over_seeds
+from meada.machine.device import choose, in_precision
 from meada.methods.method import Method
 from meada.networks.freezing import batch_norm_frozen
 from meada.pool import Pool
@@ -79,6 +80,7 @@ def fitted(recipe: Recipe, task: Task, watch: Watch, method: Method | None = Non
     """Train the recipe's network, with ``method`` instead of the recipe's if it is given."""
     pool = Pool(task.train.images, task.train.labels, store=recipe.pool.store)
     net, method = build_network(recipe, len(task.classes)), method or method_of(recipe)
+    net = in_precision(net, recipe.precision, choose(recipe.device))
     training = begin(net, pool, method, recipe.descent, seed=recipe.seed)
     with batch_norm_frozen(net) if recipe.freeze_batch_norm else nullcontext():
         train(training, pool, method, recipe.plan, recipe.descent, seed=recipe.seed, watch=watch)

@@ -8,8 +8,8 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from meada.entropy import softmax_entropy
+from meada.evaluation.calibration import divide_logits
 from meada.robustify.outcome import entropy_limit, judge, temperature
-from meada.robustify.pipeline import divide_logits
 from meada.robustify.scoring import Scores, family_of, full_score
 
 SHIFTS = ["shift/noise", "corruption/gaussian_noise", "corruption/fog"]  # two families

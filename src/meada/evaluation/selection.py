@@ -14,10 +14,18 @@ from meada.pool import as_float
 from meada.streams import stream
 from meada.types import Images, Labels
 
-RULES = ("last", "averaged", "source_val", "crafted", "oracle")  # the command line reads it without an import
+RULES = (
+    "last",
+    "averaged",
+    "calibrated",
+    "source_val",
+    "crafted",
+    "oracle",
+)  # the command line reads it without an import
 RULE_TEXTS = {  # how each rule chooses, as reports say it
     "last": "the last training step; no data was used to choose it",
     "averaged": "the mean of the weights over the last part of training; no data was used to choose it",
+    "calibrated": "the last training step, its confidence fitted on random views of held-out source images",
     "source_val": "the best on held-out source images",
     "crafted": "the best on held-out source images under crafted shifts",
     "oracle": "the best on the targets themselves, as the published code does",

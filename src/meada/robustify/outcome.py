@@ -11,6 +11,7 @@ from torch import Tensor
 
 from meada.entropy import bernoulli_entropy, softmax_entropy
 from meada.errors import some
+from meada.evaluation.calibration import best_temperature
 from meada.robustify.labels import Truth, loss, right
 from meada.robustify.rule import Decision, decide, difference
 from meada.robustify.scoring import Scores, family_of, rule_rows
@@ -141,7 +142,6 @@ def temperature(scores: Scores, name: str, rows: Sequence[str]) -> dict[str, flo
     ``value`` is 1 unless temperatures fitted in this way lower the NLL under families of shifts left out of the fit, on
     the other half of the pictures; ``nll_before`` and ``nll_after`` are means over those.
     """
-    from scipy.optimize import minimize_scalar  # slow to import
 
     def nll(t: float, names: Sequence[str], part: Collection[int]) -> float:
         chosen = lambda row: torch.isin(scores.positions(row) // 2 % 2, torch.tensor(list(part)))
@@ -149,10 +149,7 @@ def temperature(scores: Scores, name: str, rows: Sequence[str]) -> dict[str, flo
         return float(np.mean([float(of(row, chosen(row))) for row in names]))
 
     def fit(names: Sequence[str], part: Collection[int]) -> float:
-        of_log = lambda log_t: (
-            nll(np.exp(log_t), ["held_out"], part) + (nll(np.exp(log_t), names, part) if names else 0)
-        )
-        return float(np.exp(minimize_scalar(of_log, bounds=(-2.0, 2.0), method="bounded").x))
+        return best_temperature(lambda t: nll(t, ["held_out"], part) + (nll(t, names, part) if names else 0))
 
     # Halves of the held-out pictures: two in turn go to each, since the severities take turns picture by picture.
     halves, checks = ([0], [1]), list[tuple[float, float]]()

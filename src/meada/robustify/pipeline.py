@@ -7,9 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import nn
-
 from meada import __version__
 from meada.datasets import Task
 from meada.datasets.folder import Division, divide, load_task, remarks_on_tests
@@ -17,6 +14,7 @@ from meada.datasets.from_python import pictures_of
 from meada.datasets.pictures.survey import summary, survey
 from meada.deploy.model import PLAN, save_model
 from meada.errors import MeadaError
+from meada.evaluation.calibration import divide_logits
 from meada.files import DRAFT, SUMS, keep_sums, remove_drafts, write_json, write_text
 from meada.machine.environment import environment
 from meada.machine.memory import keep_freed_memory
@@ -210,13 +208,6 @@ def deliver(work: Work) -> Outcome:
     write_report(outcome, scores, training_views(work))
     write_json(work.out / "outcome.json", content)
     return outcome
-
-
-@torch.no_grad()
-def divide_logits(last: nn.Linear, temperature: float) -> None:
-    """Divide the last layer's weights, so that every export includes the temperature."""
-    for weight in last.parameters():
-        weight.div_(temperature)
 
 
 def _read(path: Path) -> dict[str, Any]:

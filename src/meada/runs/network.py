@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from meada.errors import MeadaError
+from meada.evaluation.calibration import check_calibration
 from meada.files import data_root, read_bytes
 from meada.images.inputs import check_network
 from meada.lookup import is_code
@@ -51,6 +52,8 @@ def fresh_network(recipe: Recipe, classes: int, *, file: bool) -> tuple[nn.Modul
                 "unused": list(loaded.unused),
             }
         net = method_of(recipe).adapt(net)
+        if recipe.calibrate_on:
+            check_calibration(net, recipe.calibrate_on)
         if not is_code(recipe.network["name"], NETWORKS, MAKERS["network"]):
             net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return net, account

@@ -58,6 +58,7 @@ class Recipe(Settings):
     sync_batch_norm: bool = False  # over the batches of all processes (GPUs), not each one's share
     freeze_batch_norm: bool = False  # fine-tuning: use the statistics that came with the weights
     average_from: float = Field(1.0, ge=0, le=1)  # share of the steps after which weights are averaged; 1: never
+    calibrate_on: str = ""  # a space: confidence is fitted on its views of held-out images; empty: never
     checkpoint_seconds: float = Field(60.0, ge=0)
     scaled: float = Field(1.0, gt=0, le=1)  # what part of its data, epochs and rounds is left
 

@@ -9,12 +9,14 @@ from meada import __version__
 from meada.averaging import renew_batch_norm
 from meada.datasets import Task
 from meada.evaluation import evaluate
+from meada.evaluation.calibration import divide_logits, temperature_on_views
 from meada.evaluation.predictions import Predictions, per_image, save_predictions
 from meada.evaluation.selection import RULES
 from meada.files import write_json
 from meada.machine.distributed import World
 from meada.machine.environment import environment
 from meada.minimise import Training
+from meada.networks.embedding import head_of
 from meada.pool import Pool
 from meada.runs.checkpoint import load_weights_into, save_weights
 from meada.runs.recipe import Recipe, method_name, method_of
@@ -30,19 +32,20 @@ def finish(recorder: Recorder, task: Task, training: Training, pool: Pool, weigh
     steps = {"last": training.step, **recorder.selection.steps}
     if recorder.mean.count:
         steps["averaged"] = training.step
+    if recipe.calibrate_on:
+        steps["calibrated"] = training.step
     rules = [rule for rule in RULES if rule in steps]
     scored: dict[Any, dict[str, Any]] = {}  # by step; rules that chose the same step share it
     found: dict[str, dict[str, Any]] = {}  # by rule
+    selected = {rule: {"step": steps[rule], **recorder.selection.about(rule)} for rule in rules}
     net = deepcopy(training.net)
     for number, rule in enumerate(rules):
         recorder.tell("evaluate", number, len(rules))
-        weights_of = rule if rule == "averaged" else steps[rule]
+        weights_of = rule if rule in MADE else steps[rule]
         if rule == "last":
             net.load_state_dict(training.net.state_dict())
-        elif rule == "averaged":
-            net.load_state_dict(recorder.mean.state)
-            if not recipe.freeze_batch_norm:
-                renew_batch_norm(net, pool, batch_size=recipe.plan.batch_size, seed=recipe.seed)
+        elif rule in MADE:
+            selected[rule] |= MADE[rule](net, recorder, task, training, pool)
         elif world.is_main:
             load_weights_into(net, folder.candidate(steps[rule]))
         world.align(net)
@@ -71,11 +74,32 @@ def finish(recorder: Recorder, task: Task, training: Training, pool: Pool, weigh
         "rounds": recorder.rounds,
         "seconds": recorder.clock.seconds,
         "steps": training.step,
-        "selected": {rule: {"step": steps[rule], **recorder.selection.about(rule)} for rule in rules},
+        "selected": selected,
         "source": {rule: found[rule]["source"] for rule in rules},
         **({"clean": {rule: found[rule]["clean"] for rule in rules}} if task.clean else {}),
         "results": {rule: found[rule]["targets"] for rule in rules},
     })  # fmt: skip
+
+
+def _averaged(net: nn.Module, recorder: Recorder, task: Task, training: Training, pool: Pool) -> dict[str, Any]:
+    """Give ``net`` the mean of the weights."""
+    net.load_state_dict(recorder.mean.state)
+    if not recorder.recipe.freeze_batch_norm:
+        renew_batch_norm(net, pool, batch_size=recorder.recipe.plan.batch_size, seed=recorder.recipe.seed)
+    return {}
+
+
+def _calibrated(net: nn.Module, recorder: Recorder, task: Task, training: Training, pool: Pool) -> dict[str, Any]:
+    """Give ``net`` the last weights, with the head divided by a temperature."""
+    recipe = recorder.recipe
+    net.load_state_dict(training.net.state_dict())
+    found = temperature_on_views(net, task.validation, recipe.calibrate_on, seed=recipe.seed, step=training.step)
+    divide_logits(head_of(net), found)
+    return {"temperature": found}
+
+
+# Rules whose weights are those of no step; they return what their entry in the record has besides.
+MADE = {"averaged": _averaged, "calibrated": _calibrated}
 
 
 def _settings(recipe: Recipe) -> dict[str, Any]:

@@ -32,12 +32,18 @@ def chosen(experiment: Experiment) -> Section | None:
             rows.append((group.label, rule, listed, summary.mean, summary.std, mean, len(runs)))
     if not rows:
         return None
-    rules = "; ".join(f"{rule}: {what}" for rule, what in RULE_TEXTS.items())
+    rules = rule_texts(row[1] for row in rows)
     columns = ("method", "rule", "steps chosen", "mean of targets", "std", "source", "seeds")
     return Section("How each checkpoint was chosen", (
         Text(f"The rules choose among the candidates; they differ in the data that they use. {rules}."),
         Table("Accuracy (%) of each rule's checkpoint", columns, tuple(rows)),
     ))  # fmt: skip
+
+
+def rule_texts(shown: Iterable[Cell]) -> str:
+    """What each of the rules ``shown`` means."""
+    named = set(shown)
+    return "; ".join(f"{rule}: {what}" for rule, what in RULE_TEXTS.items() if rule in named)
 
 
 def spent(experiment: Experiment) -> Section:

@@ -1,5 +1,7 @@
 """Sections on corruption by severity, calibration, and accuracy under a small attack."""
 
+from itertools import product
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -17,13 +19,13 @@ def calibration(experiment: Experiment, rule: str) -> Section | None:
     if not groups:
         return None
     rows: list[tuple[Cell, ...]] = []
-    for group in groups:
-        for domain in experiment.columns:
-            names = group.domains if domain == "mean" else (domain,)
-            tested = [run.results(rule)[name] for run in group.scored(rule) for name in names]
-            known = [all(one.get(score) is not None for one in tested) for score in SCORES]
-            means = (_mean(group.values(rule, domain, s)) if k else None for s, k in zip(SCORES, known, strict=True))
-            rows.append((group.label, domain, *means))
+    of_rules = [(g, r) for g in groups for r in dict.fromkeys((rule, "calibrated")) if g.scored(r)]
+    for (group, r), domain in product(of_rules, experiment.columns):
+        names = group.domains if domain == "mean" else (domain,)
+        tested = [run.results(r)[name] for run in group.scored(r) for name in names]
+        known = [all(one.get(score) is not None for one in tested) for score in SCORES]
+        means = (_mean(group.values(r, domain, s)) if k else None for s, k in zip(SCORES, known, strict=True))
+        rows.append((group.label if r == rule else f"{group.label}, {r}", domain, *means))
     columns = ("method", "domain", "ECE", "NLL (nats)", "Brier")
     blocks: list[Block] = [
         Text("A network that is 80 % sure should be right 8 times in 10. ECE is the mean gap "

@@ -8,7 +8,7 @@ from meada.errors import MeadaError
 from meada.evaluation.selection import RULE_TEXTS, RULES
 from meada.evaluation.statistics import LEVEL, Verdict, over_seeds, page_trend, verdicts
 from meada.reports.page.blocks import Cell, Page, Section, Table, Text
-from meada.reports.page.cost import bill, equal_time, records, spread
+from meada.reports.page.cost import bill, equal_time, records, rule_texts, spread
 from meada.reports.page.groups import Experiment, Group, experiment, once_per_seed
 from meada.reports.page.paper import PAPER, SELECTION_KEYS, compare_with_paper, paper_of, rounds_section
 from meada.reports.page.robustness import calibration
@@ -109,7 +109,7 @@ def _table(experiment: Experiment) -> Section:
         for rule in filter(group.scored, RULES):
             means = (spread(group.mean(rule, d)) for d in experiment.columns)
             rows.append((group.label, rule, *means, len(group.scored(rule))))
-    known = "; ".join(f"{rule}: {what}" for rule, what in RULE_TEXTS.items())
+    known = rule_texts(row[1] for row in rows)
     columns = ("method", "checkpoint", *experiment.columns, "n")
     mixed = ", ".join(group.label for group in experiment.groups if len(group.crafted) > 1)
     lists = f" In rows 'crafted' of {mixed} some seeds chose by other lists of shifts than the rest (decision 65)."
