@@ -217,20 +217,21 @@ def _settings(run: Run) -> str:
 
 
 def _labels(members: Sequence[tuple[Run, ...]]) -> Iterator[str]:
-    """The method's name; variants by their shipped recipes' names, else with the settings in which they differ."""
+    """The method's name; variants by their shipped recipes' names, and with the settings in which they differ."""
     for group in members:
-        run = group[0]
-        rivals = [other[0] for other in members if other[0].method == run.method]
-        names = {variant(other.record) for other in rivals}
-        if 1 < len(rivals) == len(names) and all(other.changed == {} for other in rivals):
-            yield title(variant(run.record))
-            continue
+        run, name = group[0], group[0].method
+        rivals = [other[0] for other in members if other[0].method == name]
+        variants = {variant(other.record) for other in rivals}
+        if len(variants) > 1 and variants == {variant(other.record) for other in rivals if other.changed == {}}:
+            name = variant(run.record)
+            rivals = [other for other in rivals if variant(other.record) == name] if run.changed else [run]
         parts, own = [other.experiment_settings for other in rivals], run.experiment_settings
         differing = [key for key in own if len({repr(part.get(key)) for part in parts}) > 1 and key != "name"]
-        marks = [f"{SHORT.get(k, k)} = {own[k]}" for k in differing[:3]]
+        trained = [key for key in differing if not key.startswith("evaluation.")] or differing
+        marks = [f"{SHORT.get(k, k)} = {own[k]}" for k in trained[:3]]
         if len(rivals) > 1 and not marks:
             marks = [str(run.record["recipe"])]
-        yield ", ".join([title(run.method), *marks])
+        yield ", ".join([title(name), *marks])
 
 
 def variant(record: Mapping[str, Any]) -> str:

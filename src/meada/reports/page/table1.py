@@ -71,7 +71,7 @@ def _stands(run: Run) -> bool:
 
     trained for longer than its recipe says: as long as a dearer one takes.
     """
-    if run.method in PAPER["digits"]["mean"] or not shipped(run, {"plan.total_steps"}):
+    if run.method in PAPER["digits"]["mean"] or not shipped(run, {"plan.total_steps", "precision", *SELECTION_KEYS}):
         return shipped(run)
     return run.settings.plan.total_steps >= load_recipe(run.settings.name).plan.total_steps
 
