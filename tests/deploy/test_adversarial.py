@@ -71,8 +71,8 @@ def test_classes_whose_names_become_one_folder_name_keep_a_folder_each(folder):
     model.classes = ("a/b", "a_b")
     written = write_adversarial(model, samples_of(model, None, None), folder / "out", source="photos")
     assert written["images"] == 6 and sorted(p.name for p in (folder / "out").iterdir() if p.is_dir()) == [
-        "a_b_0",
-        "a_b_1",
+        "0_a_b",
+        "1_a_b",
     ]
 
 

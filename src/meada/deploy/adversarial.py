@@ -57,7 +57,8 @@ def write_adversarial(
 def _write(pool: Pool, classes: tuple[str, ...], out: Path) -> torch.Tensor:
     """Write the latest block as files; return the largest change of each picture, in levels of 255."""
     names = [folder_name(label) for label in classes]
-    names = [f"{name}_{k}" if names.count(name) > 1 else name for k, name in enumerate(names)]
+    if len(set(names)) < len(names):
+        names = [f"{k}_{name}" for k, name in enumerate(names)]
     born, start = pool.blocks[-1], len(pool) - len(pool.blocks[-1].labels)
     changes = []
     for row in range(len(born.labels)):
