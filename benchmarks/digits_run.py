@@ -60,6 +60,7 @@ def length(recipe: Recipe) -> Length:
     for _ in range(plan.rounds):
         born = pool // plan.batch_size * plan.batch_size
         pool, climbed = pool + born, climbed + born
+    rules = len(RULES) - (recipe.average_from == 1) - (not recipe.calibrate_on)
     return Length(
         steps=plan.total_steps,
         rounds=plan.rounds,
@@ -67,7 +68,7 @@ def length(recipe: Recipe) -> Length:
         climbed_published=climbed,
         scored_published=plan.total_steps // EVERY * targets,
         candidates=plan.total_steps // recipe.evaluation.every,
-        scored=(len(RULES) - (recipe.average_from == 1)) * (targets + int(recipe.data["validation"])),
+        scored=rules * (targets + int(recipe.data["validation"])),
     )
 
 

@@ -61,7 +61,7 @@ def names(table: str) -> list[str]:
     """The keys of a dict or the items of a tuple, without importing its module.
 
     >>> names("rules")
-    ['last', 'averaged', 'source_val', 'crafted', 'oracle']
+    ['last', 'averaged', 'calibrated', 'source_val', 'crafted', 'oracle']
     """
     file, name = TABLES[table]
     for node in _parsed(file).body:
