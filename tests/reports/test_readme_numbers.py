@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
+from benchmarks.choices import summary
 from benchmarks.hardness import verdict
 
 from meada.robustify.outcome import Outcome
@@ -42,6 +43,7 @@ def told(values, digits):
         ("ME-ADA", "meada", "61.7", 10_000),
         ("ME-ADA on a Bayesian network (temperature 1e-3)", "meada-bnn", "62.3", 10_000),
         ("noise as large as ME-ADA's", "noise", "-", 10_000),
+        ("RandConv", "randconv", "-", 10_000),
         ("tilted: hard views from `wide`", "tilted", "-", 10_000),
         ("tilted: random views, consistency 3", "tilted-random", "-", 10_000),
         ("tilted: random views from `deep`, consistency 3", "tilted-deep", "-", 10_000),
@@ -60,7 +62,7 @@ def test_the_table_of_digits(title, name, paper, steps):
 def as_shipped(record, steps=10_000):
     """Neither another K nor another way of looking at the targets nor another length."""
     settings = record["settings"]
-    rounds = 0 if settings["method"]["name"] == "tilted" else 3
+    rounds = 0 if settings["method"]["name"] in ("tilted", "randconv", "prime") else 3
     plan, subset = settings["plan"], settings["evaluation"]["subset"]
     return plan["rounds"] == rounds and subset == 600 and plan["total_steps"] == steps
 
@@ -160,6 +162,17 @@ def test_time_to_accuracy():
     own = f"the published loop {said['published']}, `meada` {said['meada']}, `tilted` {said['tilted']}"
     assert f"{own}, random views from `wide` {said['tilted-random']}, `randconv` {said['randconv']}." in README
     assert 30 * seconds["tilted"] <= seconds["published"]
+
+
+def test_the_choices_at_equal_steps():
+    page = (ROOT / "docs" / "decisions" / "0084-views-on-digits.md").read_text()
+    held = json.loads((ROOT / "benchmarks" / "choices.json").read_text())
+    assert held["summary"] == summary(held["runs"])
+    for name, row in held["summary"].items():
+        spread = f" ({row['low']:+.2f} to {row['high']:+.2f})" if "low" in row else ""
+        gap = f"{row['minus_random']:+.2f}{spread}" if "minus_random" in row else "-"
+        cells = [name, row["n"], f"{row['seconds']:.0f}", *(f"{row[key]:.1f}" for key in ("held_out", "shifted")), gap]
+        assert f"| {' | '.join(map(str, cells))} | {row['tests']:.1f} |" in page
 
 
 def test_the_recipe_on_photographs():
