@@ -44,6 +44,7 @@ def told(values, digits):
         ("ME-ADA on a Bayesian network (temperature 1e-3)", "meada-bnn", "62.3", 10_000),
         ("noise as large as ME-ADA's", "noise", "-", 10_000),
         ("RandConv", "randconv", "-", 10_000),
+        ("PRIME", "prime", "-", 10_000),
         ("tilted: hard views from `wide`", "tilted", "-", 10_000),
         ("tilted: random views, consistency 3", "tilted-random", "-", 10_000),
         ("tilted: random views from `deep`, consistency 3", "tilted-deep", "-", 10_000),
